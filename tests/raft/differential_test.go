@@ -75,7 +75,7 @@ type packet struct {
 }
 
 // String is for the trace.
-func (is *packet) String() string { return fmt.Sprintf("from %s: %v", name(is.from), is.ours) }
+func (is *packet) String() string { return fmt.Sprintf("from %s: %s", name(is.from), algorithm.Text(is.ours)) }
 
 func newWorld(s setup, seed uint64, all tally, trace io.Writer) *world {
 	w := &world{setup: s, rng: rand.New(rand.NewPCG(seed, 1)), all: all, trace: trace}
@@ -275,7 +275,7 @@ func withoutLower(sent []algorithm.Envelope, to raft.Message, term lsn.Term) []a
 	}
 	return slices.DeleteFunc(sent, func(e algorithm.Envelope) bool {
 		m := e.Message.(raft.Message)
-		return m.Term == term && !m.Granted && m.Kind == to.Kind+1
+		return m.Term == term && m.Vote != raft.Granted && m.Kind == to.Kind+1
 	})
 }
 
@@ -349,7 +349,10 @@ func translate(m *pb.Message) raft.Message {
 	case raft.RequestVote, raft.PreVote:
 		ours.LastLogTerm, ours.Transfer = lsn.Term(m.GetLogTerm()), len(m.GetContext()) > 0
 	case raft.RequestVoteResponse, raft.PreVoteResponse:
-		ours.Granted = !m.GetReject()
+		ours.Vote = raft.Granted
+		if m.GetReject() {
+			ours.Vote = raft.Rejected
+		}
 	}
 	return ours
 }

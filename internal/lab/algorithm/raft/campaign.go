@@ -2,81 +2,62 @@ package raft
 
 import (
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-)
-
-// answer is a voter's to a candidate or pre-candidate.
-type answer uint8
-
-const (
-	none answer = iota
-	granted
-	rejected
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
 // preCampaign asks whether the node would win. The timeout begins anew, but is not drawn
 // anew: the node has not changed its term.
-func (m *machine) preCampaign() {
-	m.role, m.pre, m.since = elector.Candidate, true, m.now
-	m.leader, m.out.Why = "", "election timeout"
-	m.ask(Message{Kind: PreVote, Term: m.disk.Term + 1, LastLogTerm: m.disk.LastLogTerm})
-	m.count(m.cfg.Self(), true)
+func (r *rules) preCampaign() {
+	r.Become(elector.Candidate, member.Nobody, "election timeout")
+	r.pre, r.since = true, r.Now
+	r.ask(Message{Kind: PreVote, Term: r.Term + 1, LastLogTerm: r.log})
+	r.count(r.Self, Granted)
 }
 
-// becomeCandidate enters the next term and asks for votes. The own one counts once it is
-// durable.
-func (m *machine) becomeCandidate(why string, transfer bool) {
-	m.becomeFollower(m.disk.Term+1, "", why)
-	m.role, m.disk.VotedFor = elector.Candidate, m.cfg.Self()
-	m.ask(Message{Kind: RequestVote, Term: m.disk.Term, LastLogTerm: m.disk.LastLogTerm,
-		Transfer: transfer})
+// campaign enters the next term and asks for votes. The own one counts once it is durable.
+func (r *rules) campaign(why string, transfer bool) {
+	r.follow(r.Term+1, member.Nobody, why)
+	r.Role, r.votedFor = elector.Candidate, r.Cfg.Self()
+	r.ask(Message{Kind: RequestVote, Term: r.Term, LastLogTerm: r.log, Transfer: transfer})
 }
 
-func (m *machine) ask(request Message) {
-	m.votes = make([]answer, len(m.cfg.Order))
-	for _, peer := range m.peers {
-		m.send(peer, request)
+func (r *rules) ask(request Message) {
+	r.granted, r.rejected = member.Set{}, member.Set{}
+	for peer := range r.Others {
+		r.Send(peer, request)
 	}
 }
 
 // vote answers a candidate or pre-candidate. A node that knows a leader in this term has no vote
 // left, whether it voted or not. The answer to a pre-candidate binds nobody.
-func (m *machine) vote(from algorithm.NodeID, request Message) {
-	free := m.disk.VotedFor == from || m.disk.VotedFor == "" && m.leader == "" ||
-		request.Kind == PreVote && request.Term > m.disk.Term
-	response := Message{Kind: request.Kind + 1, Term: m.disk.Term}
-	if free && request.LastLogTerm >= m.disk.LastLogTerm {
-		response.Term, response.Granted = request.Term, true
+func (r *rules) vote(from int, request Message) {
+	free := r.votedFor == r.Name(from) || r.votedFor == "" && r.Leader == member.Nobody ||
+		request.Kind == PreVote && request.Term > r.Term
+	response := Message{Kind: request.Kind + 1, Term: r.Term, Vote: Rejected}
+	if free && request.LastLogTerm >= r.log {
+		response.Term, response.Vote = request.Term, Granted
 		if request.Kind == RequestVote {
-			m.disk.VotedFor, m.since = from, m.now
+			r.votedFor, r.since = r.Name(from), r.Now
 		}
 	}
-	m.answer(from, response)
+	r.Hold(from, response)
 }
 
-// count notes a voter's answer, and ends the campaign if that decides it. A candidate's own
+// count notes a voter's first answer, and ends the campaign if that decides it. A candidate's own
 // vote must be among those that elect it.
-func (m *machine) count(from algorithm.NodeID, grants bool) {
-	answers, quorum := m.votes, m.cfg.Elector.QuorumSize()
-	rank := m.cfg.Rank(from)
-	if rank < 0 || answers[rank] != none {
+func (r *rules) count(from int, answer Vote) {
+	if r.granted.Has(from) || r.rejected.Has(from) {
 		return
 	}
-	answers[rank] = rejected
-	if grants {
-		answers[rank] = granted
-	}
-	var of [rejected + 1]int
-	for _, a := range answers {
-		of[a]++
-	}
+	r.granted.Put(from, answer == Granted)
+	r.rejected.Put(from, answer != Granted)
 	switch {
-	case len(answers)-of[rejected] < quorum:
-		m.becomeFollower(m.disk.Term, "", "votes lost")
-	case of[granted] < quorum || answers[m.cfg.Rank(m.cfg.Self())] != granted:
-	case m.pre:
-		m.becomeCandidate("PreVotes of a quorum", false)
+	case len(r.Cfg.Order)-r.rejected.Count() < r.Cfg.Elector.QuorumSize():
+		r.follow(r.Term, member.Nobody, "votes lost")
+	case !r.Quorum(r.granted) || !r.granted.Has(r.Self):
+	case r.pre:
+		r.campaign("PreVotes of a quorum", false)
 	default:
-		m.becomeLeader()
+		r.lead()
 	}
 }

@@ -2,86 +2,74 @@ package raft
 
 import (
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
-// leaderState is what a leader knows.
-type leaderState struct {
-	beat    algorithm.Time   // when the next AppendEntries is due
-	active  []bool           // by rank: who answered in this interval of E
-	matched []bool           // by rank: whose log has the leader's entry
-	target  algorithm.NodeID // of the transfer that is on; "" if none is
+// leading is what a leader knows.
+type leading struct {
+	beat    member.Timer // when the next AppendEntries is due
+	active  member.Set   // who answered in this interval of E
+	matched member.Set   // whose log has the leader's entry
+	target  int          // of the transfer that is on; Nobody if none is
 }
 
-// becomeLeader appends the entry of the new term.
-func (m *machine) becomeLeader() {
-	m.becomeFollower(m.disk.Term, m.cfg.Self(), "votes of a quorum")
-	n := len(m.cfg.Order)
-	m.role, m.leads = elector.Leader, leaderState{active: make([]bool, n), matched: make([]bool, n)}
-	m.disk.LastLogTerm = m.disk.Term
-	m.replicate()
+// lead appends the entry of the new term.
+func (r *rules) lead() {
+	r.follow(r.Term, r.Self, "votes of a quorum")
+	r.Role, r.leads, r.log = elector.Leader, leading{target: member.Nobody}, r.Term
+	r.replicate()
 }
 
-func (m *machine) replicate() {
-	m.leads.beat = m.now.Add(m.cfg.Elector.Timing.HeartbeatBroadcast)
-	m.send(elector.AllMembers, Message{Kind: AppendEntries, Term: m.disk.Term})
+func (r *rules) replicate() {
+	r.leads.beat = r.After(r.Timing.HeartbeatBroadcast)
+	r.Broadcast(Message{Kind: AppendEntries, Term: r.Term})
 }
 
-// lead does what is due: after each E it sees who answered, and ends a transfer that has not
+// tend does what is due: after each E it sees who answered, and ends a transfer that has not
 // succeeded; after each period it sends heartbeats.
-func (m *machine) lead() {
-	if m.now >= m.since.Add(m.base()) {
-		active := 1 // itself
-		for _, is := range m.leads.active {
-			if is {
-				active++
-			}
-		}
-		if m.rules.checkQuorum && active < m.cfg.Elector.QuorumSize() {
-			m.becomeFollower(m.disk.Term, "", "CheckQuorum")
+func (r *rules) tend() {
+	if r.Now >= r.since.Add(r.e) {
+		r.leads.active.Put(r.Self, true)
+		if r.checkQuorum && !r.Quorum(r.leads.active) {
+			r.follow(r.Term, member.Nobody, "CheckQuorum")
 			return
 		}
-		clear(m.leads.active)
-		m.since, m.leads.target = m.now, ""
+		r.since, r.leads.active, r.leads.target = r.Now, member.Set{}, member.Nobody
 	}
-	if m.now >= m.leads.beat {
-		m.replicate()
+	if r.Due(&r.leads.beat) {
+		r.replicate()
 	}
 }
 
 // acknowledge notes that a voter follows, and has the log.
-func (m *machine) acknowledge(from algorithm.NodeID) {
-	rank := m.cfg.Rank(from)
-	if rank < 0 {
-		return
+func (r *rules) acknowledge(from int) {
+	r.leads.active.Put(from, true)
+	if !r.leads.matched.Has(from) && from == r.leads.target {
+		r.Send(from, Message{Kind: TimeoutNow, Term: r.Term})
 	}
-	m.leads.active[rank] = true
-	if !m.leads.matched[rank] && from == m.leads.target {
-		m.send(from, Message{Kind: TimeoutNow, Term: m.disk.Term})
-	}
-	m.leads.matched[rank] = true
+	r.leads.matched.Put(from, true)
 }
 
 // transfer hands over to a voter, to the first that has the log if none is named; to itself it
 // ends a transfer. It has E to succeed.
-func (m *machine) transfer(to algorithm.NodeID) {
-	for rank, peer := range m.cfg.Order {
-		if to == "" && m.leads.matched[rank] {
-			to = peer
+func (r *rules) transfer(in elector.Transfer) {
+	to := r.Cfg.Rank(in.To)
+	for rank := range r.Cfg.Order {
+		if in.To == "" && r.leads.matched.Has(rank) {
+			to = rank
 		}
 	}
-	rank := m.cfg.Rank(to)
-	if rank < 0 || to == m.leads.target {
+	if to == member.Nobody || to == r.leads.target {
 		return
 	}
-	m.leads.target = ""
-	if to == m.cfg.Self() {
+	r.leads.target = member.Nobody
+	if to == r.Self {
 		return
 	}
-	m.leads.target, m.since = to, m.now
-	if m.leads.matched[rank] {
-		m.send(to, Message{Kind: TimeoutNow, Term: m.disk.Term})
-		return
+	r.leads.target, r.since = to, r.Now
+	kind := AppendEntries
+	if r.leads.matched.Has(to) {
+		kind = TimeoutNow
 	}
-	m.send(to, Message{Kind: AppendEntries, Term: m.disk.Term})
+	r.Send(to, Message{Kind: kind, Term: r.Term})
 }

@@ -20,8 +20,28 @@ const (
 	TimeoutNow
 )
 
-var kindNames = [...]string{"RequestVote", "RequestVoteResponse", "PreVote", "PreVoteResponse",
-	"AppendEntries", "AppendEntriesResponse", "TimeoutNow"}
+// String is the dissertation's name, or the number of a kind that it does not have.
+func (k Kind) String() string {
+	names := [...]string{"RequestVote", "RequestVoteResponse", "PreVote", "PreVoteResponse",
+		"AppendEntries", "AppendEntriesResponse", "TimeoutNow"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("Kind%d", k)
+	}
+	return names[k]
+}
+
+// Vote is the answer to a candidate or pre-candidate.
+type Vote uint8
+
+// The answers.
+const (
+	NoVote Vote = iota // the message has none
+	Granted
+	Rejected
+)
+
+// String is "granted" or "rejected".
+func (v Vote) String() string { return [...]string{"none", "granted", "rejected"}[v%3] }
 
 // Message is any of the messages.
 type Message struct {
@@ -30,31 +50,6 @@ type Message struct {
 	// granted, repeats that.
 	Term        lsn.Term
 	LastLogTerm lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
-	Granted     bool     // in the responses to RequestVote and PreVote
+	Vote        Vote     // in the responses to these
 	Transfer    bool     // in RequestVote: the leader wishes the candidate to win
-}
-
-// Name is the dissertation's, or the number of a kind that it does not have.
-func (m Message) Name() string {
-	if int(m.Kind) >= len(kindNames) {
-		return fmt.Sprintf("Kind%d", m.Kind)
-	}
-	return kindNames[m.Kind]
-}
-
-// String is for example "RequestVote term=3 lastLogTerm=2".
-func (m Message) String() string {
-	text := fmt.Sprintf("%s term=%d", m.Name(), m.Term)
-	switch {
-	case m.Kind == RequestVote || m.Kind == PreVote:
-		text += fmt.Sprintf(" lastLogTerm=%d", m.LastLogTerm)
-	case m.Granted:
-		text += " granted"
-	case m.Kind == RequestVoteResponse || m.Kind == PreVoteResponse:
-		text += " rejected"
-	}
-	if m.Transfer {
-		text += " transfer"
-	}
-	return text
 }
