@@ -47,6 +47,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -55,7 +56,7 @@ var BLE = algorithm.Algorithm{
 	Name:             "ble",
 	Title:            "Omni-Paxos BLE",
 	Source:           "Ng, Haridi, Carbone: Omni-Paxos, EuroSys 2023",
-	New:              newMachine,
+	New:              member.Maker(begin),
 	OneLeaderPerTerm: true,
 }
 
@@ -84,219 +85,145 @@ type HBReply struct {
 // Prepare is how a new leader begins in the replicated log.
 type Prepare struct{ Ballot Ballot }
 
-// Name implements algorithm.Message.
-func (HBRequest) Name() string { return "HBRequest" }
-
-// Name implements algorithm.Message.
-func (HBReply) Name() string { return "HBReply" }
-
-// Name implements algorithm.Message.
-func (Prepare) Name() string { return "Prepare" }
-
-// String implements algorithm.Message.
-func (m HBRequest) String() string { return fmt.Sprintf("HBRequest round=%d", m.Round) }
-
-// String implements algorithm.Message.
-func (m HBReply) String() string {
-	mood := "unhappy"
-	if m.Happy {
-		mood = "happy"
-	}
-	return fmt.Sprintf("HBReply round=%d ballot=%s leader=%s %s", m.Round, m.Ballot, m.Leader, mood)
-}
-
-// String implements algorithm.Message.
-func (m Prepare) String() string { return fmt.Sprintf("Prepare %s", m.Ballot) }
-
 // Disk is what the replicated log keeps durable of the election.
 type Disk struct{ Promise Ballot }
 
 // String is for example "promise=2.3".
 func (d Disk) String() string { return "promise=" + d.Promise.String() }
 
-type reply struct {
-	from algorithm.NodeID
-	HBReply
-}
-
-// machine is one server. The names of its fields are the source's.
-type machine struct {
-	members []algorithm.NodeID // by pid, from 1
-	timeout algorithm.Time     // end of this round
-	delta   int64              // of a round, in nanoseconds
-	quorum  int
+// rules are those of one server. The names of its fields are the source's.
+type rules struct {
+	*member.Member
+	timeout member.Timer // end of this round
 
 	round   uint64
-	replies []reply // of this round, one a peer
-	current Ballot  // this server's own
-	leader  Ballot  // the highest that it judges by
+	replied member.Set
+	replies []HBReply // of this round, one a peer
+	current Ballot    // this server's own
+	leader  Ballot    // the highest that it judges by
 	happy   bool
 	leads   bool   // by the end of the last round
 	promise Ballot // the log's
-	view    algorithm.View
-	effects algorithm.Effects
 }
 
-func newMachine(cfg algorithm.Config) algorithm.Machine {
-	n := len(cfg.Order)
-	m := &machine{delta: int64(cfg.Elector.Timing.Inactivity()), quorum: cfg.Elector.QuorumSize(),
-		members: make([]algorithm.NodeID, n+1)}
-	for i, id := range cfg.Order {
-		m.members[n-i] = id
-	}
-	m.current.Pid = uint64(n - cfg.Rank(cfg.Self()))
-	return m
-}
-
-// View implements algorithm.Machine.
-func (m *machine) View() algorithm.View { return m.view }
-
-// Step implements algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	m.effects = algorithm.Effects{Messages: m.effects.Messages[:0], Durable: m.effects.Durable[:0]}
-	if start, ok := in.(algorithm.Start); ok {
-		m.start(now, start.Disk)
-	}
-	if m.view.Role != elector.Dormant {
-		switch in := in.(type) {
-		case elector.Tick:
-			if now >= m.timeout {
-				m.hbTimeout(now)
-			}
-		case algorithm.Received:
-			m.receive(in.From, in.Message)
-		case elector.Stop:
-			m.view, m.effects.Why = algorithm.View{}, "stopped"
-		}
-	}
-	m.effects.Wake = m.timeout
-	if m.view.Role == elector.Dormant {
-		m.effects.Wake = elector.Never
-	}
-	return m.effects
-}
-
-// start begins with ballot 1; a server that has promised before begins below all ballots, and
+// begin begins with ballot 1; a server that has promised before begins below all ballots, and
 // with its promise as the leader, so that it cannot claim a ballot of its life before.
-func (m *machine) start(now algorithm.Time, disk algorithm.Disk) {
-	m.view.Role, m.effects.Why = elector.Follower, "start"
-	m.current.N, m.happy = 1, true
-	m.leader = m.current
-	if disk, ok := disk.(Disk); ok {
-		m.current.N, m.leader, m.promise = 0, disk.Promise, disk.Promise
-		m.effects.Why = "recovery"
-		m.see()
+func begin(m *member.Member) member.Rules {
+	r := &rules{Member: m, happy: true, current: Ballot{N: 1, Pid: uint64(len(m.Cfg.Order) - m.Self)}}
+	r.leader = r.current
+	if disk, ok := m.Disk.(Disk); ok {
+		r.current.N, r.leader, r.promise = 0, disk.Promise, disk.Promise
+		r.see("recovery")
 	}
-	m.newRound(now)
+	r.newRound(r.Send)
+	return r
 }
 
-func (m *machine) receive(from algorithm.NodeID, message algorithm.Message) {
-	switch r := message.(type) {
+// Receive implements member.Rules.
+func (r *rules) Receive(from int, message algorithm.Message) {
+	switch msg := message.(type) {
 	case HBRequest:
-		m.send(from, HBReply{r.Round, m.current, m.leader, m.happy})
+		r.Send(from, HBReply{msg.Round, r.current, r.leader, r.happy})
 	case HBReply:
 		// A network that doubles messages must not make a quorum.
-		counted := func(r reply) bool { return r.from == from }
-		if r.Round == m.round && !slices.ContainsFunc(m.replies, counted) {
-			m.replies = append(m.replies, reply{from, r})
+		if msg.Round == r.round && !r.replied.Has(from) {
+			r.replied.Put(from, true)
+			r.replies = append(r.replies, msg)
 		}
 	case Prepare:
-		if r.Ballot.above(m.promise) {
-			m.promise = r.Ballot
-			m.effects.Persist, m.effects.Why = Disk{m.promise}, "Prepare"
-			m.see()
+		if msg.Ballot.above(r.promise) {
+			r.promise = msg.Ballot
+			r.see("Prepare")
 		}
 	}
+}
+
+// Input implements member.Rules.
+func (r *rules) Input(in algorithm.Input) {
+	if _, ok := in.(elector.Tick); ok && r.Due(&r.timeout) {
+		r.hbTimeout()
+	}
+}
+
+// Tick implements member.Rules.
+func (r *rules) Tick() algorithm.Time {
+	r.Save(Disk{r.promise})
+	return r.timeout.When()
 }
 
 // hbTimeout ends a round: rules 1 to 5 of the package comment.
-func (m *machine) hbTimeout(now algorithm.Time) {
-	m.effects.Why = "end of round"
-	for _, r := range m.replies {
-		if r.Ballot.above(m.leader) {
-			m.leader = r.Ballot
+func (r *rules) hbTimeout() {
+	why := "end of round"
+	for _, reply := range r.replies {
+		if reply.Ballot.above(r.leader) {
+			r.leader = reply.Ballot
 		}
 	}
-	m.updateHappiness()
-	m.checkTakeover()
-	if m.promise.above(m.leader) {
-		m.leader, m.happy = m.promise, true
+	r.updateHappiness()
+	if r.takesOver() {
+		r.current.N = r.leader.N + 1
+		r.leader, r.happy, why = r.current, true, "takeover"
 	}
-	if m.leader == m.current && m.current.above(m.promise) {
-		m.promise = m.current
-		m.effects.Persist = Disk{m.promise}
-		m.effects.Durable = append(m.effects.Durable,
-			algorithm.Envelope{To: elector.AllMembers, Message: Prepare{m.current}})
+	if r.promise.above(r.leader) {
+		r.leader, r.happy = r.promise, true
 	}
-	m.leads = m.leader == m.current
-	m.see()
-	m.newRound(now)
+	r.leads = r.leader == r.current
+	ask := r.Send
+	if r.leads && r.current.above(r.promise) {
+		r.promise, ask = r.current, r.Hold
+		r.Hold(member.All, Prepare{r.current})
+	}
+	r.see(why)
+	r.newRound(ask)
 }
 
-func (m *machine) updateHappiness() {
+func (r *rules) updateHappiness() {
 	followers, led := 1, false // potential followers of this server; its leader is happy
 	aboveHappy := false        // someone is happy with a higher ballot
-	for _, r := range m.replies {
-		if !r.Leader.above(m.current) {
+	for _, reply := range r.replies {
+		if !reply.Leader.above(r.current) {
 			followers++
-		} else if r.Happy {
+		} else if reply.Happy {
 			aboveHappy = true
 		}
-		led = led || r.Ballot == m.leader && r.Happy
+		led = led || reply.Ballot == r.leader && reply.Happy
 	}
-	if m.leader == m.current {
-		m.happy = followers >= m.quorum || aboveHappy
-	} else {
-		m.happy = led
+	r.happy = led
+	if r.leader == r.current {
+		r.happy = followers >= r.Cfg.Elector.QuorumSize() || aboveHappy
 	}
 }
 
-func (m *machine) checkTakeover() {
-	if m.happy || 1+len(m.replies) < m.quorum {
-		return
-	}
-	for _, r := range m.replies {
-		if r.Happy {
-			return
-		}
-	}
-	m.current.N = m.leader.N + 1
-	m.leader, m.happy = m.current, true
-	m.effects.Why = "takeover"
+// takesOver is rule 3.
+func (r *rules) takesOver() bool {
+	return !r.happy && 1+len(r.replies) >= r.Cfg.Elector.QuorumSize() &&
+		!slices.ContainsFunc(r.replies, func(reply HBReply) bool { return reply.Happy })
 }
 
 // newRound asks all peers.
-func (m *machine) newRound(now algorithm.Time) {
-	m.round++
-	m.replies = m.replies[:0]
-	m.timeout = now + algorithm.Time(m.delta)
-	m.send(elector.AllMembers, HBRequest{m.round})
-}
-
-func (m *machine) send(to algorithm.NodeID, message algorithm.Message) {
-	e := algorithm.Envelope{To: to, Message: message}
-	if m.effects.Persist != nil {
-		m.effects.Durable = append(m.effects.Durable, e)
-		return
-	}
-	m.effects.Messages = append(m.effects.Messages, e)
+func (r *rules) newRound(ask func(to int, request algorithm.Message)) {
+	r.round++
+	r.replied, r.replies = member.Set{}, r.replies[:0]
+	r.timeout = r.After(r.Timing.Inactivity())
+	ask(member.All, HBRequest{r.round})
 }
 
 // see is the view after the ballots have changed. The log does not lead in a ballot below
 // its promise.
-func (m *machine) see() {
-	b := m.leader
-	if m.promise.above(b) {
-		b = m.promise
+func (r *rules) see(why string) {
+	b, voters := r.leader, uint64(len(r.Cfg.Order))
+	if r.promise.above(b) {
+		b = r.promise
 	}
-	voters := uint64(len(m.members) - 1)
-	m.view = algorithm.View{Role: elector.Follower, Term: lsn.Term(b.N*voters + b.Pid)}
-	if b.Pid <= voters { // of other voters, on an older disk or a peer's, it may be any
-		m.view.Leader = m.members[b.Pid]
+	r.Become(elector.Follower, member.Nobody, why)
+	r.Term = lsn.Term(b.N*voters + b.Pid)
+	if 0 < b.Pid && b.Pid <= voters { // of other voters, on an older disk or a peer's, it may be any
+		r.Leader = int(voters - b.Pid)
 	}
-	if m.leads && b == m.current {
-		m.view.Role = elector.Leader
-	} else if b.Pid == m.current.Pid {
-		m.view = algorithm.View{Role: elector.Follower} // a ballot of its life before
+	switch {
+	case r.leads && b == r.current:
+		r.Role = elector.Leader
+	case b.Pid == r.current.Pid: // a ballot of its life before
+		r.Leader, r.Term = member.Nobody, 0
 	}
 }
