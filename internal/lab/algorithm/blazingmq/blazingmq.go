@@ -29,31 +29,31 @@
 package blazingmq
 
 import (
-	"cmp"
-	"fmt"
-	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // The elector, and what it was before its extension.
 var (
-	Elector         = variant("blazingmq", "BlazingMQ", true)
-	WithoutScouting = variant("blazingmq-without-scouting", "BlazingMQ without scouting", false)
+	Elector         = define("blazingmq", "BlazingMQ", true)
+	WithoutScouting = define("blazingmq-without-scouting", "BlazingMQ without scouting", false)
 )
 
-func variant(name, title string, scouting bool) algorithm.Algorithm {
+func define(name, title string, scouts bool) algorithm.Algorithm {
 	return algorithm.Algorithm{
 		Name:   name,
 		Title:  title,
 		Source: "github.com/bloomberg/blazingmq, mqbnet_elector.cpp",
-		New: func(c algorithm.Config) algorithm.Machine {
-			return &machine{config: c, timing: c.Elector.Timing, peers: c.Peers(), scouts: scouting}
-		},
+		New: member.Maker(func(m *member.Member) member.Rules {
+			r := &rules{Member: m, scouts: scouts, tentative: member.Nobody}
+			r.Term, _ = m.Disk.(lsn.Term)
+			r.wait, r.Why = r.After(r.Timing.InitialWait), "enabled"
+			return r
+		}),
 	}
 }
 
@@ -72,8 +72,13 @@ const (
 	ScoutingResponse
 )
 
-var kindNames = [...]string{"ElectionProposal", "ElectionResponse", "LeaderHeartbeat",
-	"LeadershipCession", "NodeUnavailable", "HeartbeatResponse", "ScoutingRequest", "ScoutingResponse"}
+// String is upstream's name of the message.
+func (k Kind) String() string {
+	names := [...]string{"ElectionProposal", "ElectionResponse", "LeaderHeartbeat",
+		"LeadershipCession", "NodeUnavailable", "HeartbeatResponse", "ScoutingRequest",
+		"ScoutingResponse"}
+	return names[min(int(k), len(names)-1)]
+}
 
 // Message is any message of the elector.
 type Message struct {
@@ -82,317 +87,241 @@ type Message struct {
 	WillVote bool // ScoutingResponse
 }
 
-// Name is upstream's name of the message.
-func (m Message) Name() string { return kindNames[min(int(m.Kind), len(kindNames)-1)] }
-
-func (m Message) String() string {
-	text := fmt.Sprintf("%s term=%d", m.Name(), m.Term)
-	if m.WillVote {
-		text += " yes"
-	}
-	return text
-}
-
-// machine is one node's elector. A deadline of 0 is not armed.
-type machine struct {
-	config algorithm.Config
-	timing elector.Timing
-	peers  []algorithm.NodeID
+// rules are those of one node's elector.
+type rules struct {
+	*member.Member
 	scouts bool
 
-	role      elector.Role
-	term      lsn.Term
-	leader    algorithm.NodeID
-	tentative algorithm.NodeID // it voted for this one, which has not led yet
-	heard     algorithm.Time   // the newest heartbeat, or when it voted
-	support   []algorithm.NodeID
-	scouting  lsn.Term // that it asks about; 0 for none
-	answers   map[algorithm.NodeID]bool
+	tentative int            // it voted for this one, which has not led yet
+	heard     algorithm.Time // the newest heartbeat, or when it voted
+	support   member.Set
+	scouting  lsn.Term   // that it asks about; 0 for none
+	answered  member.Set // that, this node too
+	yes       member.Set
 
-	wait, result, check, beat algorithm.Time
-	entropy                   uint64
-	eff                       algorithm.Effects
+	wait, result, check, beat member.Timer
 }
 
-func (m *machine) View() algorithm.View {
-	return algorithm.View{Role: m.role, Leader: m.leader, Term: m.term}
-}
-
-func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.eff = algorithm.Effects{Messages: m.eff.Messages[:0]}
-	m.entropy = entropy
-	term := m.term
+// Input implements member.Rules.
+func (r *rules) Input(in algorithm.Input) {
 	switch in := in.(type) {
-	case algorithm.Start:
-		disk, _ := in.Disk.(lsn.Term)
-		m.term, m.role = disk, elector.Follower
-		m.wait = now.Add(m.timing.InitialWait)
-		m.eff.Why = "enabled"
-		term = m.term
-	case algorithm.Received:
-		if msg, ok := in.Message.(Message); ok && m.role != elector.Dormant {
-			m.receive(now, in.From, msg)
-		}
 	case elector.LinkUp:
-		if m.role == elector.Leader {
-			m.say(in.Peer, LeaderHeartbeat)
+		if r.Role == elector.Leader {
+			r.say(r.Rank(in.Peer), LeaderHeartbeat)
 		}
 	case elector.LinkDown:
-		m.unavailable(now, in.Peer)
+		r.unavailable(r.Rank(in.Peer))
 	case elector.Stop:
-		m.say(elector.AllMembers, NodeUnavailable)
-		m.role, m.leader, m.tentative = elector.Dormant, "", ""
-		m.disarm()
-		m.eff.Why = "disabled"
+		r.say(member.All, NodeUnavailable)
 	}
-	m.tick(now)
-	if m.term != term {
-		m.eff.Persist = m.term
-	}
-	m.eff.Wake = m.next()
-	return m.eff
 }
 
-// receive acts on a message.
-func (m *machine) receive(now algorithm.Time, from algorithm.NodeID, msg Message) {
+// Receive implements member.Rules.
+func (r *rules) Receive(from int, message algorithm.Message) {
+	msg := message.(Message)
 	switch msg.Kind {
 	case LeaderHeartbeat:
-		m.heartbeat(now, from, msg.Term)
+		r.heartbeat(from, msg.Term)
 	case LeadershipCession:
 		switch {
-		case m.role == elector.Leader && msg.Term <= m.term:
-			m.say(from, LeaderHeartbeat)
-		case m.role == elector.Follower && msg.Term >= m.term && m.followed() == from:
-			m.leaderless(now, "the leader ceded")
+		case r.Role == elector.Leader && msg.Term <= r.Term:
+			r.say(from, LeaderHeartbeat)
+		case r.Role == elector.Follower && msg.Term >= r.Term && r.followed() == from:
+			r.leaderless("the leader ceded")
 		}
 	case NodeUnavailable:
-		m.unavailable(now, from)
+		r.unavailable(from)
 	case ElectionProposal:
-		m.proposal(now, from, msg.Term)
+		r.proposal(from, msg.Term)
 	case ElectionResponse:
-		m.response(now, from, msg.Term)
+		r.response(from, msg.Term)
 	case HeartbeatResponse:
-		if m.role == elector.Leader && msg.Term > m.term {
-			m.preempted(now, msg.Term)
+		if r.Role == elector.Leader && msg.Term > r.Term {
+			r.preempted(msg.Term)
 		}
 	case ScoutingRequest:
-		m.sayIn(from, Message{ScoutingResponse, m.term, m.leader == "" && msg.Term > m.term})
+		r.Send(from, Message{ScoutingResponse, r.Term,
+			r.Leader == member.Nobody && msg.Term > r.Term})
 	case ScoutingResponse:
-		m.scouted(now, from, msg.WillVote)
+		r.scouted(from, msg.WillVote)
 	}
 }
 
 // heartbeat follows a leader that is not stale.
-func (m *machine) heartbeat(now algorithm.Time, from algorithm.NodeID, term lsn.Term) {
+func (r *rules) heartbeat(from int, term lsn.Term) {
+	led, knows := r.Role == elector.Leader, r.Role == elector.Follower && term == r.Term
 	switch {
-	case m.role == elector.Leader && term <= m.term:
-		m.say(from, LeaderHeartbeat)
+	case led && term <= r.Term:
+		r.say(from, LeaderHeartbeat)
 		return
-	case term < m.term:
-		m.say(from, HeartbeatResponse)
+	case term < r.Term:
+		r.say(from, HeartbeatResponse)
 		return
-	case m.role == elector.Follower && term == m.term && m.leader == from:
-		m.heard = now
+	case knows && r.Leader == from:
+		r.heard = r.Now
 		return
-	case m.role == elector.Follower && term == m.term && m.tentative != from && m.followed() != "":
+	case knows && r.tentative != from && r.followed() != member.Nobody:
 		return
 	}
-	led := m.role == elector.Leader
-	voted := m.role == elector.Follower && term == m.term && m.tentative == from
-	m.role, m.term, m.leader, m.tentative, m.support = elector.Follower, term, from, "", m.support[:0]
-	m.follow(now)
-	m.eff.Why = "heartbeat"
+	voted := knows && r.tentative == from
+	r.follow(term, from, member.Nobody, "heartbeat")
 	if led {
-		m.say(elector.AllMembers, LeadershipCession)
+		r.say(member.All, LeadershipCession)
 	} else if !voted {
-		m.say(from, ElectionResponse) // so that the leader counts it among its supporters
+		r.say(from, ElectionResponse) // so that the leader counts it among its supporters
 	}
 }
 
 // proposal votes for a higher term, unless there is a leader.
-func (m *machine) proposal(now algorithm.Time, from algorithm.NodeID, term lsn.Term) {
-	if m.scouts && m.leader != "" || term <= m.term {
+func (r *rules) proposal(from int, term lsn.Term) {
+	if r.scouts && r.Leader != member.Nobody || term <= r.Term {
 		return
 	}
-	m.eff.Why = "votes"
-	m.role, m.term, m.leader, m.tentative = elector.Follower, term, "", from
-	m.support = m.support[:0]
-	m.follow(now)
-	m.say(from, ElectionResponse)
+	r.follow(term, member.Nobody, from, "votes")
+	r.say(from, ElectionResponse)
+}
+
+// follow watches a leader, or whom it votes for.
+func (r *rules) follow(term lsn.Term, leader, tentative int, why string) {
+	r.Become(elector.Follower, leader, why)
+	r.Term, r.tentative, r.support = term, tentative, member.Set{}
+	r.disarm()
+	r.heard, r.check = r.Now, r.After(r.Timing.HeartbeatBroadcast/2)
 }
 
 // response counts a vote.
-func (m *machine) response(now algorithm.Time, from algorithm.NodeID, term lsn.Term) {
+func (r *rules) response(from int, term lsn.Term) {
 	switch {
-	case term < m.term || m.role == elector.Follower:
-	case m.role == elector.Leader && term > m.term:
-		m.preempted(now, term)
-	case !slices.Contains(m.support, from):
-		m.support = append(m.support, from)
-		m.elected(now)
+	case term < r.Term || r.Role == elector.Follower:
+	case r.Role == elector.Leader && term > r.Term:
+		r.preempted(term)
+	default:
+		r.support.Put(from, true)
+		r.elected()
 	}
 }
 
 // elected makes a candidate with a quorum the leader.
-func (m *machine) elected(now algorithm.Time) {
-	if m.role != elector.Candidate || len(m.support) < m.config.Elector.QuorumSize() {
+func (r *rules) elected() {
+	if r.Role != elector.Candidate || !r.Quorum(r.support) {
 		return
 	}
-	m.role, m.leader = elector.Leader, m.config.Self()
-	m.disarm()
-	m.beat = now.Add(m.timing.HeartbeatBroadcast)
-	m.say(elector.AllMembers, LeaderHeartbeat)
-	m.eff.Why = "quorum of votes"
+	r.Become(elector.Leader, r.Self, "quorum of votes")
+	r.disarm()
+	r.beat = r.After(r.Timing.HeartbeatBroadcast)
+	r.say(member.All, LeaderHeartbeat)
 }
 
 // scouted counts an answer to the scouting.
-func (m *machine) scouted(now algorithm.Time, from algorithm.NodeID, yes bool) {
-	if m.role != elector.Follower || m.followed() != "" || m.scouting == 0 {
+func (r *rules) scouted(from int, yes bool) {
+	if r.Role != elector.Follower || r.followed() != member.Nobody || r.scouting == 0 {
 		return
 	}
-	m.answers[from] = yes
+	r.answered.Put(from, true)
+	r.yes.Put(from, yes)
 	switch {
-	case m.yeses() >= m.config.Elector.QuorumSize():
-		m.propose(now, m.scouting)
-	case len(m.answers) == len(m.peers)+1:
-		m.waitAtRandom(now)
+	case r.Quorum(r.yes):
+		r.propose(r.scouting)
+	case r.answered.Count() == len(r.Cfg.Order):
+		r.waitAtRandom()
 	}
-}
-
-func (m *machine) yeses() (n int) {
-	for _, yes := range m.answers {
-		if yes {
-			n++
-		}
-	}
-	return n
 }
 
 // stand is what a wait ends with: scouting, or the proposal.
-func (m *machine) stand(now algorithm.Time) {
-	if m.followed() != "" {
+func (r *rules) stand() {
+	if r.followed() != member.Nobody {
 		return
 	}
-	if !m.scouts || m.config.Elector.QuorumSize() == 1 {
-		m.propose(now, m.term+1)
+	if !r.scouts || r.Cfg.Elector.QuorumSize() == 1 {
+		r.propose(r.Term + 1)
 		return
 	}
-	m.scouting = m.term + 1
-	m.answers = map[algorithm.NodeID]bool{m.config.Self(): true}
-	m.result = now.Add(m.timing.ScoutingResult)
-	m.sayIn(elector.AllMembers, Message{Kind: ScoutingRequest, Term: m.scouting})
+	r.scouting, r.answered, r.yes = r.Term+1, member.Of(r.Self), member.Of(r.Self)
+	r.result = r.After(r.Timing.ScoutingResult)
+	r.Broadcast(Message{Kind: ScoutingRequest, Term: r.scouting})
 }
 
-func (m *machine) propose(now algorithm.Time, term lsn.Term) {
-	m.role, m.term, m.support = elector.Candidate, term, append(m.support[:0], m.config.Self())
-	m.disarm()
-	m.result = now.Add(m.timing.ElectionResult)
-	m.say(elector.AllMembers, ElectionProposal)
-	m.eff.Why = "proposes"
+func (r *rules) propose(term lsn.Term) {
+	r.Become(elector.Candidate, r.Leader, "proposes")
+	r.Term, r.support = term, member.Of(r.Self)
+	r.disarm()
+	r.result = r.After(r.Timing.ElectionResult)
+	r.say(member.All, ElectionProposal)
 }
 
 // unavailable is the loss of the link to a node.
-func (m *machine) unavailable(now algorithm.Time, peer algorithm.NodeID) {
-	switch m.role {
-	case elector.Follower:
-		if m.followed() == peer {
-			m.leaderless(now, "the leader is unavailable")
+func (r *rules) unavailable(peer int) {
+	if r.Role == elector.Follower {
+		if r.followed() == peer {
+			r.leaderless("the leader is unavailable")
 		}
-		delete(m.answers, peer)
-	case elector.Candidate, elector.Leader:
-		m.support = slices.DeleteFunc(m.support, func(id algorithm.NodeID) bool { return id == peer })
-		if m.role == elector.Leader && len(m.support) < m.config.Elector.QuorumSize() {
-			m.give(now, "quorum lost")
-		}
+		r.answered.Put(peer, false)
+		r.yes.Put(peer, false)
+		return
+	}
+	r.support.Put(peer, false)
+	if r.Role == elector.Leader && !r.Quorum(r.support) {
+		r.give("quorum lost")
 	}
 }
 
 // preempted ends leadership by a higher term.
-func (m *machine) preempted(now algorithm.Time, term lsn.Term) {
-	m.term = term
-	m.give(now, "a higher term")
+func (r *rules) preempted(term lsn.Term) {
+	r.Term = term
+	r.give("a higher term")
 }
 
-func (m *machine) give(now algorithm.Time, why string) {
-	m.role, m.support = elector.Follower, m.support[:0]
-	m.leaderless(now, why)
-	m.say(elector.AllMembers, LeadershipCession)
+func (r *rules) give(why string) {
+	r.leaderless(why)
+	r.say(member.All, LeadershipCession)
 }
 
-func (m *machine) leaderless(now algorithm.Time, why string) {
-	m.leader, m.tentative = "", ""
-	m.waitAtRandom(now)
-	m.eff.Why = why
+func (r *rules) leaderless(why string) {
+	r.Become(elector.Follower, member.Nobody, why)
+	r.tentative = member.Nobody
+	r.waitAtRandom()
 }
 
-// follow watches whom it follows or voted for.
-func (m *machine) follow(now algorithm.Time) {
-	m.disarm()
-	m.heard, m.check = now, now.Add(m.timing.HeartbeatBroadcast/2)
+func (r *rules) waitAtRandom() {
+	r.disarm()
+	r.wait = r.After(r.Draw(r.Timing.MaxRandomWait/time.Millisecond+1) * time.Millisecond)
 }
 
-func (m *machine) waitAtRandom(now algorithm.Time) {
-	m.disarm()
-	steps := uint64(m.timing.MaxRandomWait/time.Millisecond) + 1
-	wait, _ := bits.Mul64(m.entropy, steps)
-	m.wait = now.Add(time.Duration(wait) * time.Millisecond)
-}
-
-// tick does what is due.
-func (m *machine) tick(now algorithm.Time) {
-	due := func(at *algorithm.Time) bool {
-		if *at == 0 || *at > now {
-			return false
-		}
-		*at = 0
-		return true
-	}
-	if due(&m.check) {
-		m.check = now.Add(m.timing.HeartbeatBroadcast / 2)
-		if now.Sub(m.heard) >= m.timing.Inactivity() {
-			m.leaderless(now, "no heartbeat")
+// Tick implements member.Rules: it does what is due.
+func (r *rules) Tick() algorithm.Time {
+	if r.Due(&r.check) {
+		r.check = r.After(r.Timing.HeartbeatBroadcast / 2)
+		if r.Now.Sub(r.heard) >= r.Timing.Inactivity() {
+			r.leaderless("no heartbeat")
 		}
 	}
-	if due(&m.beat) {
-		m.say(elector.AllMembers, LeaderHeartbeat)
-		m.beat = now.Add(m.timing.HeartbeatBroadcast)
+	if r.Due(&r.beat) {
+		r.say(member.All, LeaderHeartbeat)
+		r.beat = r.After(r.Timing.HeartbeatBroadcast)
 	}
-	if due(&m.result) {
-		m.scouting = 0
-		if m.elected(now); m.role == elector.Candidate { // a lone voter is elected by now
-			m.role, m.support = elector.Follower, m.support[:0]
-			m.eff.Why = "no quorum of votes"
-		}
-		if m.role == elector.Follower {
-			m.waitAtRandom(now)
-		}
-	}
-	if due(&m.wait) {
-		m.stand(now)
-	}
-}
-
-func (m *machine) disarm() {
-	m.wait, m.result, m.check, m.beat, m.scouting = 0, 0, 0, 0, 0
-}
-
-func (m *machine) next() algorithm.Time {
-	wake := elector.Never
-	for _, at := range []algorithm.Time{m.wait, m.result, m.check, m.beat} {
-		if at != 0 {
-			wake = min(wake, at)
+	if r.Due(&r.result) {
+		r.scouting = 0
+		if r.elected(); r.Role != elector.Leader { // a lone voter is elected by now
+			why := r.Why
+			if r.Role == elector.Candidate {
+				why = "no quorum of votes"
+			}
+			r.leaderless(why)
 		}
 	}
-	return wake
+	if r.Due(&r.wait) {
+		r.stand()
+	}
+	r.Save(r.Term)
+	return member.Earliest(r.wait, r.result, r.check, r.beat)
 }
 
-// followed is the leader, or whom it voted for; "" for nobody.
-func (m *machine) followed() algorithm.NodeID { return cmp.Or(m.leader, m.tentative) }
-
-func (m *machine) say(to algorithm.NodeID, kind Kind) {
-	m.sayIn(to, Message{Kind: kind, Term: m.term})
+func (r *rules) disarm() {
+	r.wait, r.result, r.check, r.beat = member.Timer{}, member.Timer{}, member.Timer{}, member.Timer{}
+	r.scouting = 0
 }
 
-func (m *machine) sayIn(to algorithm.NodeID, msg Message) {
-	m.eff.Messages = append(m.eff.Messages, algorithm.Envelope{To: to, Message: msg})
-}
+// followed is the leader, or whom it voted for; Nobody if there is neither.
+func (r *rules) followed() int { return max(r.Leader, r.tentative) }
+
+func (r *rules) say(to int, kind Kind) { r.Send(to, Message{Kind: kind, Term: r.Term}) }
