@@ -75,7 +75,9 @@ type packet struct {
 }
 
 // String is for the trace.
-func (is *packet) String() string { return fmt.Sprintf("from %s: %s", name(is.from), algorithm.Text(is.ours)) }
+func (is *packet) String() string {
+	return fmt.Sprintf("from %s: %s", name(is.from), algorithm.Text(is.ours))
+}
 
 func newWorld(s setup, seed uint64, all tally, trace io.Writer) *world {
 	w := &world{setup: s, rng: rand.New(rand.NewPCG(seed, 1)), all: all, trace: trace}
