@@ -63,7 +63,7 @@ func (e example) play(repository string) (line string, err error) {
 		return "", err
 	}
 	whole := Fault{From: 0, To: run.History.Duration}
-	costs, there := e.cost.text(Measure(run.History, whole, 2*sc.Election.Timing.Inactivity()))
+	costs, there := e.cost.text(Measure(run.History, whole))
 	if !there {
 		return "", fmt.Errorf("replay --algorithm %s %s does not show it: %s", e.algorithm, file, costs)
 	}

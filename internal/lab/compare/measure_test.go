@@ -35,7 +35,8 @@ func lane(id history.NodeID, parts ...any) history.Lane {
 
 // run is one of three nodes for 60 s, with a fault from 10 s to 40 s.
 func run(lanes ...history.Lane) (*history.History, Fault) {
-	return &history.History{Duration: 60 * s, Quorum: 2, Lanes: lanes}, Fault{From: 10 * s, To: 40 * s}
+	h := &history.History{Duration: 60 * s, Quorum: 2, Inactivity: 3 * s / 2, Lanes: lanes}
+	return h, Fault{From: 10 * s, To: 40 * s}
 }
 
 func TestACrash(t *testing.T) {
@@ -45,15 +46,17 @@ func TestACrash(t *testing.T) {
 		lane("c", "a", 12*s, "b", 61*s), // names b before b leads
 	)
 	f.Crashed = "a"
-	require.Equal(t, Figures{Measured: 50 * s, Leaderless: 3 * s, Recovery: 3 * s, Elections: 1,
-		FirstKnows: 3 * s, LastKnows: 3 * s}, Measure(h, f, 3*s))
+	want := Figures{Measured: 50 * s, Recovery: 3 * s, FirstKnows: 3 * s, LastKnows: 3 * s}
+	want.Summary = history.Summary{LeaderChanges: 1, Elections: 1, Leaderless: 3 * s,
+		Availability: .94, MaxTerm: 0, Failovers: []time.Duration{3 * s}}
+	require.Equal(t, want, Measure(h, f))
 	h.Lanes[2] = lane("c", "a", 14*s, "b", 61*s)
-	got := Measure(h, f, 3*s)
+	got := Measure(h, f)
 	require.Equal(t, 3*s, got.FirstKnows)
 	require.Equal(t, 4*s, got.LastKnows)
 	h.Lanes[2] = lane("c", "a", 61*s)
-	require.Equal(t, 30*s, Measure(h, f, 3*s).LastKnows, "it never knows: until the repair")
-	require.Equal(t, 32*s, Measure(h, f, 3*s).Leaderless, "b is alone until a is back")
+	require.Equal(t, 30*s, Measure(h, f).LastKnows, "it never knows: until the repair")
+	require.Equal(t, 32*s, Measure(h, f).Leaderless, "b is alone until a is back")
 }
 
 func TestRecoveryEndsWithTheRepair(t *testing.T) {
@@ -62,7 +65,7 @@ func TestRecoveryEndsWithTheRepair(t *testing.T) {
 		lane("b", "a", 61*s),
 		lane("c", "a", 61*s),
 	)
-	got := Measure(h, f, 3*s)
+	got := Measure(h, f)
 	require.Equal(t, 2*s, got.Recovery)
 	require.Equal(t, 12*s, got.Leaderless)
 }
@@ -73,11 +76,11 @@ func TestTwoLeadersAtATime(t *testing.T) {
 		lane("b", "a", 12*s, "b", 61*s),
 		lane("c", "a", 12*s, "b", 61*s),
 	)
-	got := Measure(h, f, 3*s)
+	got := Measure(h, f)
 	require.Equal(t, 8*s, got.Overlap)
 	require.Zero(t, got.Leaderless)
 	h.Lanes[0].Spans[0].LeaseUntil = 13 * s
-	require.Equal(t, s, Measure(h, f, 3*s).Overlap, "its lease ends, whatever it thinks")
+	require.Equal(t, s, Measure(h, f).Overlap, "its lease ends, whatever it thinks")
 }
 
 func TestDemotions(t *testing.T) {
@@ -126,7 +129,7 @@ func TestDemotions(t *testing.T) {
 			if c.paused {
 				h.Lanes[0].Spans[0].Process = history.Paused
 			}
-			require.Equal(t, c.want, Measure(h, f, 3*s).Demotions)
+			require.Equal(t, c.want, Measure(h, f).Demotions)
 		})
 	}
 }
@@ -138,7 +141,7 @@ func TestElectionsAndMessages(t *testing.T) {
 		lane("c", "a", 61*s),
 	)
 	h.Sent = []history.Bucket{{At: 9 * s, Count: 5}, {At: 10 * s, Count: 7}, {At: 59 * s, Count: 11}}
-	got := Measure(h, f, 3*s)
+	got := Measure(h, f)
 	require.Equal(t, 2, got.Elections, "that of b was before the fault")
 	require.Equal(t, 18, got.Messages)
 }

@@ -117,7 +117,7 @@ func (c Cell) run(sc *scenario.Scenario, o replay.Options) (Figures, error) {
 	if wrong := append(h.Broken, h.Problems...); len(wrong) > 0 {
 		return Figures{}, fmt.Errorf("%s", wrong[0])
 	}
-	return Measure(h, s.done, 2*sc.Election.Timing.Inactivity()), nil
+	return Measure(h, s.done), nil
 }
 
 // scenario is the cluster of a cell, with an empty timeline.

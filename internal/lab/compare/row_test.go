@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/lab/history"
 )
 
 // rowOf makes a row of runs of 100 s; each had no leader for the given time.
 func rowOf(topology, algorithm string, leaderless ...time.Duration) Row {
 	var runs []Figures
 	for _, d := range leaderless {
-		runs = append(runs, Figures{Measured: 100 * s, Leaderless: d, Recovery: d / 2, Elections: 2,
-			Demotions: int(d / (10 * s)), Messages: 300})
+		runs = append(runs, Figures{Measured: 100 * s, Recovery: d / 2, Summary: history.Summary{
+			Leaderless: d, Elections: 2, Demotions: int(d / (10 * s)), Messages: 300}})
 	}
 	r := Row{Topology: topology, Network: "1 ms", Algorithm: algorithm}
 	r.Fill(runs, 10)

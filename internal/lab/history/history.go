@@ -27,7 +27,13 @@ type History struct {
 	Seed     uint64
 	Duration time.Duration
 	Quorum   int
-	NoLease  bool // the algorithm has none: LEADER is all that there is to being leader
+	// Inactivity is how long followers wait for a silent leader; see Summary.Demotions.
+	Inactivity time.Duration
+	NoLease    bool // the algorithm has none: LEADER is all that there is to being leader
+	// Store is the life of what members ask for a lease; nil if the algorithm has no store.
+	// StoreCuts are those between it and members.
+	Store     *Lane
+	StoreCuts []Cut
 
 	Lanes    []Lane // in the order of the scenario's nodes
 	Cuts     []Cut

@@ -80,20 +80,96 @@ func TestAChangeCountsWhereTheNewLeaderBegins(t *testing.T) {
 	require.Equal(t, 0, h.Summarize(16*s, 30*s).LeaderChanges)
 }
 
+// The old leader would go on, if nobody asked it to go.
 func TestDemotionsAreThoseThatNobodyAskedFor(t *testing.T) {
-	h := story()
-	down := func(at time.Duration, to elector.Role, why elector.Reason) Transition {
-		t := elector.Transition{From: elector.Leader, To: to, Reason: why}
-		return Transition{At: at, Transition: t}
+	for reason, want := range map[elector.Reason]int{
+		elector.LeaseExpired: 1, elector.LeaderPreempted: 1,
+		elector.Transferred: 0, elector.Resigned: 0, elector.Stopped: 0,
+	} {
+		h := story()
+		down := elector.Transition{From: elector.Leader, To: elector.Follower, Reason: reason}
+		if reason == elector.Stopped {
+			down.To = elector.Dormant
+		}
+		h.Lanes[0].Transitions = []Transition{{At: 12 * s, Transition: down}}
+		h.Lanes[0].Spans[0].LeaseUntil = Forever
+		require.Equal(t, want, h.Summarize(0, 30*s).Demotions, reason)
+		require.Zero(t, h.Summarize(12*s, 30*s).Demotions, "it was before the window")
 	}
-	h.Lanes[0].Transitions = []Transition{
-		down(1*s, elector.Follower, elector.LeaseExpired),
-		down(2*s, elector.Follower, elector.Transferred),
-		down(2*s, elector.Follower, elector.Resigned),
-		down(3*s, elector.Dormant, elector.Stopped),
-		down(40*s, elector.Follower, elector.LeaderPreempted),
+}
+
+// Who leads must reach those that follow it, both ways, or the store of its algorithm. At 5 s a
+// leads, and c follows it; b follows nobody.
+func TestALeaderReachesWhatItNeeds(t *testing.T) {
+	cut := func(from, to NodeID) []Cut { return []Cut{{from, to, 5 * s, 6 * s}} }
+	store := func(down ...Span) *Lane {
+		return &Lane{Node: "store", Spans: append([]Span{{From: -s, To: 5 * s, Process: Up}}, down...)}
 	}
-	require.Equal(t, 1, h.Summarize(0, 30*s).Demotions)
+	up := Span{From: 5 * s, To: 31 * s, Process: Up}
+	for name, c := range map[string]struct {
+		cuts, storeCuts []Cut
+		store           *Lane
+		alone           bool // c follows nobody
+		gone            bool // the leader, then
+	}{
+		"all is well":                {},
+		"a follower does not hear":   {cuts: cut("a", "c"), gone: true},
+		"a follower is not heard":    {cuts: cut("c", "a"), gone: true},
+		"one that does not follow":   {cuts: cut("b", "a")},
+		"two others":                 {cuts: cut("b", "c")},
+		"it reaches no follower":     {alone: true, gone: true},
+		"the store":                  {store: store(up)},
+		"the store, not a follower":  {store: store(up), cuts: cut("a", "c")},
+		"the store does not hear":    {store: store(up), storeCuts: cut("a", "store"), gone: true},
+		"the store is not heard":     {store: store(up), storeCuts: cut("store", "a"), gone: true},
+		"another's way to the store": {store: store(up), storeCuts: cut("store", "b")},
+		"the store is down":          {store: store(Span{From: 5 * s, To: 31 * s}), gone: true},
+		"the store, and no follower": {store: store(up), alone: true, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := story()
+			h.Cuts, h.StoreCuts, h.Store = c.cuts, c.storeCuts, c.store
+			if c.alone {
+				h.Lanes[2].Spans = []Span{follows(-s, 5*s, "a"), lost(5*s, 12*s), follows(12*s, 30*s, "b")}
+			}
+			want := []Reign{{0, 10 * s, "a"}}
+			if c.gone {
+				want = []Reign{{0, 5 * s, "a"}, {5 * s, 6 * s, ""}, {6 * s, 10 * s, "a"}}
+			}
+			if c.gone && len(c.cuts)+len(c.storeCuts) == 0 {
+				want = []Reign{{0, 5 * s, "a"}, {5 * s, 10 * s, ""}}
+			}
+			require.Equal(t, want, h.Reigns(0, 10*s))
+		})
+	}
+}
+
+// A demotion has a need if the leader lacked what it needs, for a moment of the last two intervals.
+func TestADemotionHasANeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		storeCuts []Cut
+		crash     time.Duration // of the store, for 1 s
+		want      int
+	}{
+		"none":                         {want: 1},
+		"the way to the store":         {storeCuts: []Cut{{"a", "store", 7 * s, 8 * s}}},
+		"the way back":                 {storeCuts: []Cut{{"store", "a", 7 * s, 8 * s}}},
+		"that was long ago":            {storeCuts: []Cut{{"a", "store", 5 * s, 6 * s}}, want: 1},
+		"another's way":                {storeCuts: []Cut{{"b", "store", 7 * s, 8 * s}}, want: 1},
+		"the store was down":           {crash: 8 * s},
+		"the store was down, long ago": {crash: 4 * s, want: 1},
+	} {
+		h := story()
+		h.Inactivity, h.StoreCuts = 2*s, c.storeCuts
+		up := Span{From: -s, To: 31 * s, Process: Up}
+		h.Store = &Lane{Node: "store", Spans: []Span{up}}
+		if c.crash != 0 {
+			before, after := up, up
+			before.To, after.From = c.crash, c.crash+s
+			h.Store.Spans = []Span{before, {From: c.crash, To: c.crash + s}, after}
+		}
+		require.Equal(t, c.want, h.Summarize(0, 30*s).Demotions, name)
+	}
 }
 
 func TestMessagesAreCountedByBucket(t *testing.T) {

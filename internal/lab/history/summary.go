@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -12,10 +11,11 @@ import (
 type Summary struct {
 	// times that a node led which was not the last to have led; the first leader is no change
 	LeaderChanges int
-	// times that a running leader lost leadership other than by a stop, a transfer or a
-	// resignation
+	// Demotions are leaders that lost the leadership without need: for two inactivity intervals
+	// they had run and reached what they need to act, and nobody asked them to go.
 	Demotions    int
-	Leaderless   time.Duration
+	Elections    int           // times that a node began to hold itself for the leader
+	Leaderless   time.Duration // without a leader as LeaderAt says it
 	Overlap      time.Duration // with two nodes or more that hold themselves for the leader
 	Availability float64       // share of the time with a leader, 0 to 1
 	MaxTerm      lsn.Term
@@ -26,8 +26,9 @@ type Summary struct {
 
 // Summarize computes the figures of a window.
 func (h *History) Summarize(from, to time.Duration) Summary {
-	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.demotions(from, to),
-		MaxTerm: h.MaxTermIn(from, to), Overlap: h.Overlap(from, to)}
+	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.needless(from, to),
+		Elections: h.elections(from, to),
+		MaxTerm:   h.MaxTermIn(from, to), Overlap: h.Overlap(from, to)}
 	last, gap := h.lastLeader(from), time.Duration(0)
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {
@@ -69,24 +70,6 @@ func (h *History) beginning() time.Duration {
 	}
 	return first
 }
-
-// demotions counts leaders that stepped down though they ran on and nobody
-// asked them to.
-func (h *History) demotions(from, to time.Duration) int {
-	n := 0
-	for _, l := range h.Lanes {
-		for _, t := range l.Transitions {
-			asked := t.Reason == elector.Transferred || t.Reason == elector.Resigned
-			if t.At >= from && t.At < to && t.From == elector.Leader && t.lost() && !asked {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// lost reports whether the node runs on and is no leader after the transition.
-func (t Transition) lost() bool { return t.To == elector.Follower || t.To == elector.Candidate }
 
 // MaxTermIn is the highest term of any node in a window.
 func (h *History) MaxTermIn(from, to time.Duration) lsn.Term {
@@ -139,16 +122,50 @@ func (h *History) Lane(id NodeID) *Lane {
 	return nil
 }
 
-// LeaderAt is the node that leads at a moment: its role is LEADER, its lease is
-// valid, and as many voters as a quorum has, itself included, follow it; "" if
-// none does. A paused leader leads for as long as its lease runs.
+// LeaderAt is the node that leads at a moment; "" if none does. Its role is LEADER, its lease is
+// valid, and voters that it reaches in both directions name it, as many as a quorum has, itself
+// included. With a store it must reach the store instead of those voters, for that is what its
+// algorithm needs. A paused leader leads for as long as its lease runs.
 func (h *History) LeaderAt(t time.Duration) NodeID {
 	for i := range h.Lanes {
-		if id := h.Lanes[i].Node; h.Lanes[i].leads(t) && h.FollowersAt(id, t) >= h.Quorum {
-			return id
+		if l := &h.Lanes[i]; l.leads(t) && h.follow(l.Node, t) {
+			return l.Node
 		}
 	}
 	return ""
+}
+
+// follow reports whether a quorum follows a node that has what it needs to act.
+func (h *History) follow(id NodeID, t time.Duration) bool {
+	if h.FollowersAt(id, t) < h.Quorum {
+		return false
+	}
+	apart := h.apart(id, t, t)
+	if h.Store != nil {
+		return h.Store.At(t).Process == Up && !apart[h.Store.Node]
+	}
+	count := 0
+	for i := range h.Lanes {
+		if l := &h.Lanes[i]; l.follows(id, t) && !apart[l.Node] {
+			count++
+		}
+	}
+	return count >= h.Quorum
+}
+
+// apart are those that a node did not reach in both directions all the time from one moment to
+// another.
+func (h *History) apart(id NodeID, from, to time.Duration) map[NodeID]bool {
+	apart := map[NodeID]bool{}
+	for _, cuts := range [...][]Cut{h.Cuts, h.StoreCuts} {
+		for _, c := range cuts {
+			if c.Start <= to && c.End > from && (c.From == id || c.To == id) {
+				apart[c.From], apart[c.To] = true, true
+			}
+		}
+	}
+	delete(apart, id)
+	return apart
 }
 
 // leads reports whether the node has the role and a valid lease.
@@ -183,11 +200,16 @@ func (h *History) Overlap(from, to time.Duration) (sum time.Duration) {
 func (h *History) FollowersAt(id NodeID, t time.Duration) int {
 	count := 0
 	for i := range h.Lanes {
-		if s := h.Lanes[i].At(t); h.Lanes[i].Voter && s.Process != Down && s.Leader == id {
+		if h.Lanes[i].follows(id, t) {
 			count++
 		}
 	}
 	return count
+}
+
+func (l *Lane) follows(id NodeID, t time.Duration) bool {
+	s := l.At(t)
+	return l.Voter && s.Process != Down && s.Leader == id
 }
 
 // Reign is a time in which one node leads, or none does.
@@ -215,18 +237,29 @@ func (h *History) Reigns(from, to time.Duration) []Reign {
 	return reigns
 }
 
-// Moments are the times in [from, to) at which who leads may change: the
-// beginnings of spans and the ends of leases, and from.
+// Moments are the times in [from, to) at which who leads may change: the beginnings of spans, the
+// ends of leases, the beginnings and ends of cuts, and from.
 func (h *History) Moments(from, to time.Duration) []time.Duration {
 	all := []time.Duration{from}
-	for _, l := range h.Lanes {
-		for _, s := range l.Spans {
-			for _, t := range []time.Duration{s.From, s.LeaseUntil} {
-				if t > from && t < to {
-					all = append(all, t)
-				}
+	add := func(moments ...time.Duration) {
+		for _, t := range moments {
+			if t > from && t < to {
+				all = append(all, t)
 			}
 		}
+	}
+	for _, l := range h.Lanes {
+		for _, s := range l.Spans {
+			add(s.From, s.LeaseUntil)
+		}
+	}
+	if h.Store != nil {
+		for _, s := range h.Store.Spans {
+			add(s.From)
+		}
+	}
+	for _, c := range slices.Concat(h.Cuts, h.StoreCuts) {
+		add(c.Start, c.End)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

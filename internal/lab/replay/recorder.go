@@ -34,8 +34,8 @@ const longAgo = -24 * time.Hour
 func NewRecorder(sc *scenario.Scenario, mode string, seed uint64) *Recorder {
 	r := &Recorder{lanes: map[history.NodeID]*lane{}, History: &history.History{
 		Scenario: sc.Name, Mode: mode, Seed: seed, Duration: sc.Duration,
-		Quorum: sc.Election.QuorumSize(), NoLease: sc.Election.UnsafeNoScouting,
-		Lanes: make([]history.Lane, len(sc.Nodes)),
+		Quorum: sc.Election.QuorumSize(), Inactivity: sc.Election.Timing.Inactivity(),
+		NoLease: sc.Election.UnsafeNoScouting, Lanes: make([]history.Lane, len(sc.Nodes)),
 	}}
 	for i, n := range sc.Nodes {
 		l := &r.History.Lanes[i]
@@ -43,6 +43,12 @@ func NewRecorder(sc *scenario.Scenario, mode string, seed uint64) *Recorder {
 		r.lanes[n.ID] = &lane{l, history.Span{From: longAgo, Term: n.Term, MaxTerm: n.Term}}
 	}
 	return r
+}
+
+// AddStore begins the life of the store that the members ask for a lease.
+func (r *Recorder) AddStore(id history.NodeID) {
+	r.History.Store = &history.Lane{Node: id}
+	r.lanes[id] = &lane{r.History.Store, history.Span{From: longAgo}}
 }
 
 // Now is a node's state now, the zero Span if there is no such node.
@@ -129,7 +135,11 @@ func (r *Recorder) Heal(at time.Duration, p scenario.Pair) {
 	if i := r.openCut(p); i >= 0 {
 		ended := r.cuts[i]
 		ended.End = at
-		r.History.Cuts = append(r.History.Cuts, ended)
+		cuts := &r.History.Cuts
+		if h := r.History; h.Store != nil && (h.Store.Node == p.From || h.Store.Node == p.To) {
+			cuts = &h.StoreCuts
+		}
+		*cuts = append(*cuts, ended)
 		r.cuts = slices.Delete(r.cuts, i, i+1)
 	}
 }

@@ -59,6 +59,9 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		o.Algorithm = ours.Elector
 	}
 	p.rec.History.NoLease = p.rec.History.NoLease || !o.Algorithm.Leased
+	if o.Algorithm.Store != nil {
+		p.rec.AddStore(algorithm.StoreNode)
+	}
 	config := sim.Config{
 		Algorithm: o.Algorithm, Order: order(sc),
 		Seed: o.Seed, Network: faults(sc.Network), FsyncMin: fsyncMin, FsyncMax: fsyncMax,
