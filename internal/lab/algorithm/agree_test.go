@@ -15,8 +15,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/multipaxos"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/vr"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
@@ -27,9 +29,9 @@ var (
 	network   = []string{"cut", "part", "heal", "pause", "resume", "loss"}
 )
 
-// withoutQuorum are the algorithms that need none, after what they agree again, and whether on
+// agreeing are algorithms, the faults after which they agree again, and whether on
 // the highest.
-var withoutQuorum = []struct {
+var agreeing = []struct {
 	algorithm.Algorithm
 	faults  []string
 	highest bool
@@ -47,12 +49,14 @@ var withoutQuorum = []struct {
 	{omega.ID, slices.Concat(processes, network, []string{"stop"}), true},
 	{omega.LC, slices.Concat(processes, network, []string{"stop"}), false},
 	{omega.L, slices.Concat(processes, network, []string{"stop"}), false},
+	{vr.VR, network, false}, // when more than f have restarted nobody leads any more
+	{multipaxos.MultiPaxos, slices.Concat(processes, network, []string{"stop"}), false},
 }
 
 // TestQuietClusterAgrees: whatever happened, once all members run, all links work and nothing
 // happens any more, one member leads, all name it, and that stays so.
 func TestQuietClusterAgrees(t *testing.T) {
-	for _, c := range withoutQuorum {
+	for _, c := range agreeing {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {

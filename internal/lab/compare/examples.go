@@ -42,6 +42,8 @@ var examples = []example{
 	{"omega-lc", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"omega-l", "leader-ping-pong", "a dead link", costsOverlap},
 	{"ble", "voter-crash-keeps-its-vote", "no quorum", costsOverlap},
+	{"vr", "full-restart", "all have forgotten, and ask each other", costsLeader},
+	{"multipaxos", "chained", "the ends hear of each other's ballots", costsDemotions},
 	{"zookeeper", "quorum-loss-hub", "only the hub sees the store", costsLeader},
 	{"etcd-lease", "quorum-loss-hub", "only the hub sees the store", costsLeader},
 	{"kubernetes", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},

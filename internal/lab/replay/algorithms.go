@@ -12,10 +12,12 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/multipaxos"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/vr"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 )
 
@@ -25,7 +27,8 @@ func Algorithms() []algorithm.Algorithm {
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
 		raft.Basic, raft.WithPreVote, raft.WithCheckQuorum, omega.ID, omega.LC, omega.L,
-		ble.BLE, zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
+		ble.BLE, vr.VR, multipaxos.MultiPaxos,
+		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
 	}
 }
 
