@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -40,8 +41,9 @@ type Algorithm struct {
 	// Tuned, if not nil, returns the timers that the source recommends for links, made of those
 	// that the laboratory gives to all alike. It changes only what the machines read.
 	Tuned func(alike elector.Timing, l Link) elector.Timing
-	// QoS says that the machines find failures with the quality of service of elector.Config.
-	QoS bool
+	// QoS, if set, is the quality of service with which the source says that failures are found.
+	// In the laboratory its Detect is the inactivity interval.
+	QoS detector.QoS
 	// Deviates says on one line where the machines depart from the source; "" for nowhere.
 	Deviates string
 }

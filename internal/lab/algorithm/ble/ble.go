@@ -44,6 +44,7 @@ package ble
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
@@ -58,6 +59,13 @@ var BLE = algorithm.Algorithm{
 	Source:           "Ng, Haridi, Carbone: Omni-Paxos, EuroSys 2023",
 	New:              member.Maker(begin),
 	OneLeaderPerTerm: true,
+	Tuned:            tuned,
+}
+
+// tuned has rounds of four round trips, and not below the example of the library's documentation.
+func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
+	t.HeartbeatBroadcast, t.HeartbeatMissCount = max(50*time.Millisecond, 8*l.Longest()), 1
+	return t
 }
 
 // Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.

@@ -56,7 +56,12 @@
 // member is listed and dead.
 package bully
 
-import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+)
 
 // The three variants.
 var (
@@ -65,12 +70,14 @@ var (
 		Title:  "Bully",
 		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982, as in textbooks",
 		New:    maker(newPlain),
+		Tuned:  tuned,
 	}
 	Strict = algorithm.Algorithm{
 		Name:   "bully-strict",
 		Title:  "Bully, reorganizing",
 		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982",
 		New:    maker(newStrict),
+		Tuned:  tuned,
 	}
 	UUID = algorithm.Algorithm{
 		Name:   "bully-uuid",
@@ -79,3 +86,10 @@ var (
 		New:    maker(newUUID),
 	}
 )
+
+// tuned has the paper's T: the longest time of a message there and of the answer back, and 1 ms to
+// answer.
+func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
+	t.ElectionResult = 2*l.Longest() + time.Millisecond
+	return t
+}

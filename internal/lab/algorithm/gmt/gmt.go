@@ -36,6 +36,7 @@
 package gmt
 
 import (
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -47,6 +48,14 @@ var GMT = algorithm.Algorithm{
 	Title:  "GMT 2000",
 	Source: "gmt, A Leader Election Algorithm, memo, 2000",
 	New:    member.Maker(newMachine),
+	Tuned:  tuned,
+}
+
+// tuned keeps the memo's proportion of 0.25 s to 5 s, which suits a round trip of half its RTT.
+func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
+	t.ElectionResult = 4 * l.Longest()
+	t.HeartbeatBroadcast, t.HeartbeatMissCount = 20*t.ElectionResult, 3
+	return t
 }
 
 // Elect is the sender's claim.

@@ -40,8 +40,10 @@ package omega
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
@@ -51,6 +53,14 @@ var (
 	LC = define("omega-lc", "Omega_lc (Schiper-Toueg, robust)", omegaLC)
 	L  = define("omega-l", "Omega_l (Schiper-Toueg, scalable)", omegaL)
 )
+
+// asked is what the paper's experiments ask for: detection within a second, and a mistake every
+// 100 days.
+var asked = detector.QoS{
+	Detect: time.Second, Mistakes: detector.Recurrence(100 * 24 * time.Hour), Accuracy: 0.99999988,
+}
+
+func tuned(elector.Timing, algorithm.Link) elector.Timing { return elector.ForQoS(asked) }
 
 type kind uint8
 
@@ -65,6 +75,8 @@ func define(name, title string, k kind) algorithm.Algorithm {
 		Name: name, Title: title,
 		Source: "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
 		New:    func(cfg algorithm.Config) algorithm.Machine { return newMachine(k, cfg) },
+		QoS:    asked,
+		Tuned:  tuned,
 	}
 }
 

@@ -4,6 +4,8 @@
 package ours
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
@@ -16,6 +18,15 @@ var Elector = algorithm.Algorithm{
 	New:              func(c algorithm.Config) algorithm.Machine { return New(c.Elector) },
 	OneLeaderPerTerm: true,
 	Leased:           true,
+	Tuned:            tuned,
+}
+
+// tuned is the profile for the links.
+func tuned(_ elector.Timing, l algorithm.Link) elector.Timing {
+	if l.LossPPM == 0 && 2*l.Delay <= 2*time.Millisecond {
+		return elector.LAN()
+	}
+	return elector.WAN()
 }
 
 // WithoutScouting is the election before its scouting extension.

@@ -21,7 +21,12 @@ var (
 type variant struct{ preVote, checkQuorum bool }
 
 func define(name, title, source string, v variant) algorithm.Algorithm {
+	tuned := etcd
+	if v == (variant{}) {
+		tuned = dissertation
+	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
+		Tuned: tuned,
 		New: member.Maker(func(m *member.Member) member.Rules {
 			disk, _ := m.Disk.(Disk)
 			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity(), votedFor: disk.VotedFor,

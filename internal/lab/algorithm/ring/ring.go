@@ -42,6 +42,7 @@
 package ring
 
 import (
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -53,14 +54,22 @@ var (
 		Title:  "Ring",
 		Source: "Chang and Roberts, An improved algorithm for decentralized extrema-finding, 1979",
 		New:    maker(false),
+		Tuned:  tuned,
 	}
 	List = algorithm.Algorithm{
 		Name:   "ring-list",
 		Title:  "Ring with a list",
 		Source: "textbooks, after Le Lann, Distributed systems: towards a formal approach, 1977",
 		New:    maker(true),
+		Tuned:  tuned,
 	}
 )
+
+// tuned lets T_r be the longest time of an election: 3n hops.
+func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
+	t.ElectionResult = 2 * l.Longest()
+	return t
+}
 
 // Election is a token that looks for the highest identifier.
 type Election struct {
