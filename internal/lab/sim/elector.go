@@ -24,7 +24,7 @@ func (s *Sim) noteElector(n *node, in algorithm.Input) {
 	}
 	if eff.Anomaly != (elector.Anomaly{}) {
 		s.observe(Event{
-			Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly,
+			Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Detail: eff.Anomaly,
 		})
 	}
 	n.noteLease(n.elector.Lease())

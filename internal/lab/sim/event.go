@@ -24,18 +24,18 @@ const (
 	EventResumed               // Node
 	EventCut                   // Node to Peer: silence from now on
 	EventHealed                // Node to Peer
-	EventLinkFaults            // Node to Peer, Faults
+	EventLinkFaults            // Node to Peer, Detail: Faults
 	EventReset                 // the link of Node and Peer
 	EventLinkUp                // Node, Peer: as Node sees it
-	EventLinkDown              // Node, Peer, Evidence
-	EventDied                  // Node, Peer, Proof
+	EventLinkDown              // Node, Peer, Detail: elector.Evidence
+	EventDied                  // Node, Peer, Detail: elector.Proof
 	EventSent                  // Node to Peer, Message, Number
 	EventDelivered             // Node from Peer, Message, Number; a second time if it was doubled
 	EventLost                  // Node to Peer, Message, Number
 	EventTerm                  // Node, Term: it entered that
 	EventDurable               // Node, Term: reserved on its disk, with all below it
 	EventTransition            // Node, Transition, Why
-	EventAnomaly               // Node, Anomaly
+	EventAnomaly               // Node, Peer, Detail: elector.Anomaly
 	EventCommand               // Node, Peer: told to transfer to Peer
 	EventResign                // Node: told to step down
 	EventFit                   // Node: its application can lead
@@ -43,7 +43,7 @@ const (
 	EventWork                  // Node: its guarded work began
 	EventWorkTold              // Node: that was told to stop
 	EventWorkStopped           // Node: that has stopped
-	EventTuned                 // Node, Tuned: what it needs of its leader
+	EventTuned                 // Node, Peer, Detail: elector.Tuned, what it needs of its leader
 	eventKindEnd
 )
 
@@ -64,15 +64,11 @@ type Event struct {
 	Kind       EventKind
 	Node, Peer elector.NodeID
 	Term       lsn.Term
-	Evidence   elector.Evidence
-	Proof      elector.Proof
 	Message    algorithm.Message
 	Number     int // of the message, from 1: all that are sent are counted
 	Transition elector.Transition
 	Why        string // of a transition, where its Reason does not say it
-	Anomaly    elector.Anomaly
-	Tuned      elector.Tuned
-	Faults     Faults
+	Detail     any
 }
 
 // String returns the event on one line: the language of traces.
@@ -85,10 +81,8 @@ func (e *Event) String() string {
 	switch e.Kind {
 	case EventStarted, EventCrashed, EventTerm, EventDurable:
 		fmt.Fprintf(&b, " term=%d", e.Term)
-	case EventLinkDown:
-		fmt.Fprintf(&b, " %s", e.Evidence)
-	case EventDied:
-		fmt.Fprintf(&b, " %s", e.Proof)
+	case EventLinkDown, EventDied:
+		fmt.Fprintf(&b, " %s", e.Detail)
 	case EventSent, EventDelivered, EventLost:
 		fmt.Fprintf(&b, ": %s", algorithm.Text(e.Message))
 	case EventTransition:
@@ -96,12 +90,8 @@ func (e *Event) String() string {
 		if e.Why != "" {
 			fmt.Fprintf(&b, "; %s", e.Why)
 		}
-	case EventAnomaly:
-		fmt.Fprintf(&b, ": %s", e.Anomaly)
-	case EventTuned:
-		fmt.Fprintf(&b, ": %+v", e.Tuned)
-	case EventLinkFaults:
-		fmt.Fprintf(&b, ": %+v", e.Faults)
+	case EventAnomaly, EventTuned, EventLinkFaults:
+		fmt.Fprintf(&b, ": %+v", e.Detail)
 	}
 	return b.String()
 }

@@ -95,7 +95,7 @@ func (s *Sim) lose(l *link, i int, why elector.Evidence) {
 		return
 	}
 	e.up, e.silent, e.eof = false, false, why == elector.EvidenceEOF
-	s.observe(Event{Kind: EventLinkDown, Node: n.id, Peer: peer.id, Evidence: why})
+	s.observe(Event{Kind: EventLinkDown, Node: n.id, Peer: peer.id, Detail: why})
 	s.hear(n, elector.LinkDown{Peer: peer.id, Evidence: why})
 }
 
@@ -147,7 +147,7 @@ func (s *Sim) probe(l *link, i int) {
 func (s *Sim) prove(l *link, i int, p elector.Proof) {
 	n, peer := l.nodes[i], l.nodes[1-i]
 	l.ends[i].proven = true
-	s.observe(Event{Kind: EventDied, Node: n.id, Peer: peer.id, Proof: p})
+	s.observe(Event{Kind: EventDied, Node: n.id, Peer: peer.id, Detail: p})
 	s.hear(n, elector.Died{Peer: peer.id, Proof: p})
 }
 

@@ -145,7 +145,7 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 		return err
 	}
 	l.dirs[i].Faults = f.withDefaults()
-	s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
+	s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Detail: l.dirs[i].Faults})
 	for _, n := range l.nodes {
 		s.measure(n)
 	}

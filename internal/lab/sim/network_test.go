@@ -29,7 +29,7 @@ func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
 		case sim.EventLost:
 			lost = max(lost, e.At)
 		case sim.EventLinkDown:
-			require.Equal(t, elector.EvidenceTimeout, e.Evidence)
+			require.Equal(t, elector.EvidenceTimeout, e.Detail)
 			down[e.Node] = e.At - cut
 		}
 	}
@@ -57,10 +57,10 @@ func TestOnlyACrashWithAFINIsProven(t *testing.T) {
 		peers  int // that have a proof
 	}{{false, time.Second, 4}, {true, time.Second, 0}, {true, 10 * time.Second, 0}} {
 		cfg := led(1, 5)
-		proofs := []elector.Proof{}
+		proofs := []any{}
 		cfg.Observer = func(e *sim.Event) {
 			if e.Kind == sim.EventDied {
-				proofs = append(proofs, e.Proof)
+				proofs = append(proofs, e.Detail)
 			}
 		}
 		s := start(t, cfg)
@@ -68,7 +68,7 @@ func TestOnlyACrashWithAFINIsProven(t *testing.T) {
 		require.NoError(t, s.RunFor(c.down))
 		require.NoError(t, s.Restart("a"))
 		require.NoError(t, s.RunFor(time.Second))
-		require.Equal(t, slices.Repeat([]elector.Proof{elector.ProofRefusedAfterEOF}, c.peers), proofs,
+		require.Equal(t, slices.Repeat([]any{elector.ProofRefusedAfterEOF}, c.peers), proofs,
 			"%+v", c)
 	}
 }

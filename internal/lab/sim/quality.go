@@ -40,7 +40,7 @@ func (s *Sim) tune(n *node) {
 		return
 	}
 	if in, changed := n.elector.Tune(n.quality); changed {
-		s.observe(Event{Kind: EventTuned, Node: n.id, Peer: in.Peer, Tuned: in})
+		s.observe(Event{Kind: EventTuned, Node: n.id, Peer: in.Peer, Detail: in})
 		s.step(n, in)
 	}
 }

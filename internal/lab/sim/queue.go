@@ -70,9 +70,8 @@ func (q *queue) next(limit time.Duration) (at time.Duration, what happening, ok 
 	if q.heap = q.heap[:last]; last > 0 {
 		q.down(moved)
 	}
-	what, q.what[first.slot] = q.what[first.slot], happening{}
 	q.free = append(q.free, first.slot)
-	return first.at, what, true
+	return first.at, q.what[first.slot], true
 }
 
 // up puts p at i, or as far above as it belongs.
