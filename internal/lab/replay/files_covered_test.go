@@ -91,6 +91,8 @@ var covered = []struct {
 			return anyNode(s, func(n scenario.Node) bool { return n.Observer }) &&
 				anyNode(s, func(n scenario.Node) bool { return n.NotCandidate })
 		}},
+	{"more nodes than can vote", []string{"sixty-four-nodes"},
+		func(s *scenario.Scenario) bool { return len(s.Nodes) == 64 && len(s.Election.Voters) == 32 }},
 	{"priorities", []string{"priorities"}, func(s *scenario.Scenario) bool {
 		return anyNode(s, func(n scenario.Node) bool { return n.Priority > 0 })
 	}},

@@ -79,7 +79,7 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	}
 	s, err := sim.New(config)
 	if s == nil {
-		return verdict.Run{}, err
+		return verdict.Run{}, fmt.Errorf("%s: %w", sc.File, err)
 	}
 	p.sim = s
 	if o.Direct != nil {

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
@@ -125,3 +128,28 @@ timeline:
 expect:
   - {from: 0s, to: 40s, leader: b}
 `
+
+// Ours takes 32 voters at most; scenarios and the others take as many as there are.
+func TestSixtyFourVoters(t *testing.T) {
+	var names []string
+	for i := range 64 {
+		names = append(names, fmt.Sprintf("n%d", i))
+	}
+	sc := load(t, "name: many\nnodes: ["+strings.Join(names, ", ")+"]\nduration: 60s\n"+
+		"timeline:\n  - {at: 30s, crash: n0}\n")
+	for _, a := range Algorithms() {
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			run, err := Simulate(sc, Options{Seed: 1, Algorithm: a})
+			if a.Name == ours.Elector.Name || a.Name == ours.WithoutScouting.Name {
+				require.EqualError(t, err, "test.yaml: 64 nodes vote, but must be at most 32 in "+a.Name+
+					": let the others be observers, or play another algorithm")
+				return
+			}
+			require.NoError(t, err)
+			require.Empty(t, slices.Concat(run.History.Broken, run.History.Problems))
+			require.NotEmpty(t, run.History.LeaderAt(29*time.Second), "of 64")
+			require.NotEmpty(t, run.History.LeaderAt(59*time.Second), "of 63")
+		})
+	}
+}

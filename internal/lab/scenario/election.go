@@ -69,7 +69,7 @@ func (b *builder) election(k *fileKeys) {
 
 // validate reports what the elector itself finds wrong, at the key that says it:
 // the setting's own, or that of the other settings, without which the profile alone
-// would be wrong.
+// would be wrong. More voters than it takes are wrong only if it plays: other algorithms may.
 func (b *builder) validate(k *fileKeys) {
 	var found *elector.ConfigError
 	if len(b.s.Election.Voters) == 0 || !errors.As(b.s.Config(b.s.Nodes[0]).Validate(), &found) {
@@ -77,6 +77,9 @@ func (b *builder) validate(k *fileKeys) {
 	}
 	settings := fieldsOf[scalar](&k.Elector.keys)
 	for _, p := range found.Problems {
+		if p.Field == "Voters" && len(b.s.Election.Voters) > scouting.MaxVoters {
+			continue
+		}
 		name, at := inFormat(p.Field), cmp.Or(k.Elector.place, k.Profile.place)
 		setting, _, _ := strings.Cut(name, ".") // of one with several fields
 		if s := settings[setting]; s != nil && s.there() {

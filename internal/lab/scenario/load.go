@@ -13,6 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // Load reads and checks a file. Each of set is a key=value, as in elector.lease=1s,
@@ -235,6 +236,8 @@ func (s *Scenario) notLive() string {
 		cannot(n.Term != 0, "start with a term on disk")
 	}
 	cannot(s.Election.Takeover != 0, "take over by priority")
+	cannot(len(s.Election.Voters) > scouting.MaxVoters,
+		fmt.Sprintf("vote if they are more than %d", scouting.MaxVoters))
 	for _, step := range s.Timeline {
 		look(step.Action.Link)
 		cannot(step.Action.Do == "unfit" || step.Action.Do == "fit", "be unfit")

@@ -10,7 +10,7 @@ import (
 
 const (
 	longestName = 64  // bytes of a node's name: it heads a lane of every report
-	maxNodes    = 256 // observers included; an elector bounds the voters
+	maxNodes    = 256 // observers included; this project's elector takes fewer voters
 )
 
 // nodeKeys are what can be special about a node.

@@ -40,6 +40,12 @@ type Action func(*Sim) error
 // configuration, or the violation that the election before time 0 met.
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
+	name, voters := cfg.Algorithm.Name, len(cfg.Nodes[0].Elector.Voters)
+	own := name == ours.Elector.Name || name == ours.WithoutScouting.Name
+	if own && voters > scouting.MaxVoters {
+		return nil, fmt.Errorf("%d nodes vote, but must be at most %d in %s: let the others be "+
+			"observers, or play another algorithm", voters, scouting.MaxVoters, name)
+	}
 	if cfg.Begin.Leader == "" || cfg.Algorithm.Name == ours.Elector.Name {
 		return newSim(cfg, cfg.Seed, false)
 	}
@@ -102,7 +108,8 @@ func (s *Sim) addNodes() error {
 		nodes = append(slices.Clone(nodes), store)
 	}
 	for i, nc := range nodes {
-		if err := s.validate(nc.Elector); err != nil {
+		err := nc.Elector.Validate()
+		if err != nil && len(nc.Elector.Voters) <= scouting.MaxVoters { // the elector knows no more
 			return fmt.Errorf("simulated node %q: %w", nc.Elector.Self, err)
 		}
 		n := &node{
@@ -132,17 +139,6 @@ func (s *Sim) addNodes() error {
 		}
 	}
 	return nil
-}
-
-// validate returns what is wrong with a node's configuration. For another algorithm it looks at
-// the first 32 voters only: the elector takes no more.
-func (s *Sim) validate(c elector.Config) error {
-	name := s.cfg.Algorithm.Name
-	if name != ours.Elector.Name && name != ours.WithoutScouting.Name {
-		c.Voters = c.Voters[:min(len(c.Voters), scouting.MaxVoters)]
-	}
-	_, err := elector.New(c)
-	return err
 }
 
 func isStore(n NodeConfig) bool { return n.Elector.Self == algorithm.StoreNode }
