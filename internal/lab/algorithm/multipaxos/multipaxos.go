@@ -21,17 +21,15 @@
 //  6. An acceptor with a higher promise answers Nack with that. Who takes itself for the leader
 //     then begins phase 1 anew in a ballot past it, whether it had a quorum or not.
 //
-// A ballot is a number and a pid, compared in this order. View names the server of the higher of
-// the leader's ballot and the promise; View.Term numbers the ballots in their order: the number
-// times the number of voters, plus the pid.
+// View names the server of the higher of the leader's ballot and the promise; View.Term numbers the
+// ballots in their order: the number times the number of voters, plus the pid.
 //
 // Where this departs from the artifact, or it is silent: phase 1 has mp_le.rs's ballots, where the
 // study has another log, or numbers rounds anew. A leader sends Phase2a once a round in place of
 // the log's, so that it learns of higher promises as one with clients does, and Phase1a is sent
 // again as often, there after 5 s. The server's own promise answers it, too: one that restarts
-// begins with its lowest ballot, and goes past its promise by rule 6.
-//
-// Timers: a round takes Timing.Inactivity. A pid is higher, the more a server is preferred.
+// begins with its lowest ballot, and goes past its promise by rule 6. A round takes
+// Timing.Inactivity. A pid is higher, the more a server is preferred.
 //
 // Guaranteed: no two servers lead in the same ballot, and who leads had the promises of a quorum.
 // Not guaranteed: one leader at a time, since an old one believes until it hears of a higher
@@ -67,6 +65,12 @@ type Ballot struct {
 }
 
 func (b Ballot) above(c Ballot) bool { return b.N > c.N || b.N == c.N && b.Pid > c.Pid }
+
+func (b *Ballot) raise(to Ballot) {
+	if to.above(*b) {
+		*b = to
+	}
+}
 
 // String returns n.pid.
 func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.N, b.Pid) }
@@ -142,7 +146,8 @@ func (s *server) Receive(from int, msg algorithm.Message) {
 	case Nack:
 		if msg.Promise.above(s.current) && s.leader == s.current {
 			s.Why = "Nack"
-			s.prepare(msg.Promise)
+			s.promise.raise(msg.Promise)
+			s.prepare()
 		}
 	}
 }
@@ -152,9 +157,7 @@ func (s *server) replied(from int, reply HBReply) {
 		return
 	}
 	s.replies.Put(from, true)
-	if reply.Ballot.above(s.top) {
-		s.top = reply.Ballot
-	}
+	s.top.raise(reply.Ballot)
 	if reply.Leader.above(s.leader) {
 		s.elect(reply.Leader, "a leader by hearsay")
 	}
@@ -165,7 +168,7 @@ func (s *server) checkLeader() {
 	switch {
 	case !s.Quorum(s.replies):
 	case s.leader.above(s.top):
-		s.current.N, s.leader, s.phase1bs = s.leader.N+1, Ballot{}, member.Set{}
+		s.current.N, s.leader = s.leader.N+1, Ballot{}
 		s.Why = "the leader does not answer"
 	case s.leader != s.top:
 		s.elect(s.top, "the highest ballot")
@@ -176,16 +179,14 @@ func (s *server) checkLeader() {
 func (s *server) elect(b Ballot, why string) {
 	s.leader, s.Why = b, why
 	if b == s.current {
-		s.prepare(s.promise)
+		s.prepare()
 	}
 }
 
-// prepare begins phase 1, in a ballot past the promises that are known.
-func (s *server) prepare(past Ballot) {
-	for _, b := range []Ballot{past, s.promise} {
-		if !s.current.above(b) {
-			s.current.N = b.N + 1
-		}
+// prepare begins phase 1, in a ballot past the promise.
+func (s *server) prepare() {
+	if !s.current.above(s.promise) {
+		s.current.N = s.promise.N + 1
 	}
 	s.leader, s.promise, s.phase1bs = s.current, s.current, member.Set{}
 	s.Hold(member.All, Phase1a{s.current})
@@ -233,9 +234,7 @@ func (s *server) Tick() algorithm.Time {
 // View has the higher of the leader's ballot and the promise.
 func (s *server) View() algorithm.View {
 	b, n := s.leader, uint64(len(s.Cfg.Order))
-	if s.promise.above(b) {
-		b = s.promise
-	}
+	b.raise(s.promise)
 	v := algorithm.View{Role: elector.Follower, Term: lsn.Term(b.N*n + b.Pid)}
 	switch {
 	case b.Pid == 0 || b.Pid > n: // nobody, or of other voters, on an older disk
