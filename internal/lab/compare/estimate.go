@@ -13,9 +13,9 @@ type Estimate struct{ Mean, Low, High float64 }
 // resamples is how often runs are drawn anew.
 const resamples = 1000
 
-// estimate computes the ratio of two sums over runs, with its interval: what was seen, and
+// Ratio computes the ratio of two sums over runs, with its interval: what was seen, and
 // how long was looked. It draws the same numbers each time.
-func estimate(seen, looked []float64) Estimate {
+func Ratio(seen, looked []float64) Estimate {
 	e := Estimate{Mean: ratio(sum(seen), sum(looked))}
 	e.Low, e.High = e.Mean, e.Mean
 	if slices.Min(seen) == slices.Max(seen) && slices.Min(looked) == slices.Max(looked) {
@@ -36,9 +36,9 @@ func estimate(seen, looked []float64) Estimate {
 	return e
 }
 
-// rate is the estimate of how often something happens.
-func rate(seen, looked []float64) Estimate {
-	e := estimate(seen, looked)
+// Rate is the estimate of how often something happens.
+func Rate(seen, looked []float64) Estimate {
+	e := Ratio(seen, looked)
 	if e.Mean == 0 {
 		e.High = ratio(3, sum(looked))
 	}

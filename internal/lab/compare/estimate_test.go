@@ -17,7 +17,7 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 		for range 100 {
 			seen, looked = append(seen, rng.ExpFloat64()), append(looked, 1)
 		}
-		e := estimate(seen, looked)
+		e := Ratio(seen, looked)
 		require.Less(t, e.Low, e.Mean)
 		require.Less(t, e.Mean, e.High)
 		if e.Low <= 1 && 1 <= e.High {
@@ -28,17 +28,17 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 }
 
 func TestAnEstimateIsARatio(t *testing.T) {
-	e := estimate([]float64{1, 3}, []float64{10, 10})
+	e := Ratio([]float64{1, 3}, []float64{10, 10})
 	require.InDelta(t, 0.2, e.Mean, 1e-9)
-	require.Equal(t, e, estimate([]float64{1, 3}, []float64{10, 10}), "the same each time")
-	require.Equal(t, Estimate{0.5, 0.5, 0.5}, estimate([]float64{1, 1}, []float64{2, 2}))
-	require.Zero(t, estimate([]float64{0}, []float64{0}))
+	require.Equal(t, e, Ratio([]float64{1, 3}, []float64{10, 10}), "the same each time")
+	require.Equal(t, Estimate{0.5, 0.5, 0.5}, Ratio([]float64{1, 1}, []float64{2, 2}))
+	require.Zero(t, Ratio([]float64{0}, []float64{0}))
 }
 
 // An event that was not seen in an hour happens less than three times an hour, at 95 %.
 func TestWhatWasNotSeenMayHappen(t *testing.T) {
-	e := rate([]float64{0, 0}, []float64{0.5, 0.5})
+	e := Rate([]float64{0, 0}, []float64{0.5, 0.5})
 	require.Equal(t, Estimate{0, 0, 3}, e)
 	require.InDelta(t, 0.05, math.Exp(-e.High), 0.001)
-	require.Less(t, rate([]float64{1, 0}, []float64{0.5, 0.5}).High, 3.)
+	require.Less(t, Rate([]float64{1, 0}, []float64{0.5, 0.5}).High, 3.)
 }

@@ -32,7 +32,7 @@ type Metric struct {
 // Metrics are all metrics, in the order of the columns.
 var Metrics = []Metric{
 	{"availability", "availability", "%", true, true, false, func(runs []Figures, _ float64) Estimate {
-		down := estimate(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
+		down := Ratio(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
 			measured(runs, time.Second))
 		return Estimate{100 - 100*down.Mean, 100 - 100*down.High, 100 - 100*down.Low}
 	}},
@@ -69,13 +69,13 @@ func measured(runs []Figures, unit time.Duration) []float64 {
 
 func perRun(of func(Figures) float64) func([]Figures, float64) Estimate {
 	return func(runs []Figures, _ float64) Estimate {
-		return estimate(column(runs, of), column(runs, func(Figures) float64 { return 1 }))
+		return Ratio(column(runs, of), column(runs, func(Figures) float64 { return 1 }))
 	}
 }
 
 func per(unit time.Duration, of func(Figures) float64) func([]Figures, float64) Estimate {
 	return func(runs []Figures, _ float64) Estimate {
-		return rate(column(runs, of), measured(runs, unit))
+		return Rate(column(runs, of), measured(runs, unit))
 	}
 }
 
