@@ -78,7 +78,7 @@ func Lab(ctx context.Context, o LabOptions) error {
 	if !o.Redraw {
 		rows, err := o.play(ctx)
 		if err == nil && o.Output == "" {
-			return writeTable(o.Out, rows)
+			return errors.Join(writeTable(o.Out, equalRows(rows)), writeTable(o.Out, ownRows(rows)))
 		}
 		if err == nil {
 			err = o.to(file, func(w io.Writer) error { return Write(w, rows) })

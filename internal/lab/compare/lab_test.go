@@ -45,7 +45,7 @@ func TestTheFileHasAll(t *testing.T) {
 		want = append(want, c.String())
 	}
 	for _, r := range rows {
-		got = append(got, r.Topology+", "+r.Network+", "+r.Algorithm)
+		got = append(got, r.String())
 		require.GreaterOrEqual(t, r.Seeds, LeastSeeds)
 	}
 	require.ElementsMatch(t, want, got, "make lab plays them")
@@ -58,8 +58,7 @@ func TestTheFileIsWhatIsPlayed(t *testing.T) {
 	cells := Cells(Topologies, Networks, replay.Algorithms())
 	for _, i := range []int{len(rows) / 2, len(rows) - 1} {
 		cells := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
-			r := rows[i]
-			return c.String() != r.Topology+", "+r.Network+", "+r.Algorithm
+			return c.String() != rows[i].String()
 		})
 		played, err := Play(t.Context(), cells, rows[i].Seeds, nil)
 		require.NoError(t, err)
@@ -82,7 +81,7 @@ func TestTheFasterHaveTwoLeaders(t *testing.T) {
 		}
 		require.Zero(t, own.Values["overlap_s"].Mean)
 		for _, r := range rows {
-			same := r.Topology == own.Topology && r.Network == own.Network
+			same := r.Topology == own.Topology && r.Network == own.Network && r.Own == own.Own
 			if same && r.Values["recovery_s"].Mean < own.Values["recovery_s"].Mean {
 				require.Positive(t, r.Values["overlap_s"].Mean, r)
 				faster++
@@ -102,7 +101,7 @@ func TestTheFasterHadAnotherLeader(t *testing.T) {
 			continue
 		}
 		for _, r := range rows {
-			if r.Topology == own.Topology && r.Network == own.Network &&
+			if r.Topology == own.Topology && r.Network == own.Network && r.Own == own.Own &&
 				r.Algorithm != ours.WithoutScouting.Name &&
 				r.Values["recovery_s"].Mean < own.Values["recovery_s"].Mean {
 				require.Less(t, r.Values["elections"].Mean, own.Values["elections"].Mean/4, r)
@@ -148,7 +147,8 @@ func TestWhatLabWrites(t *testing.T) {
 		"no seeds": {LabOptions{}, "--seeds is 0, but must be 1 to 1000000", true},
 		"too few to be kept": {LabOptions{Seeds: 199, Options: Options{Output: "x"}},
 			"--output is for the whole comparison", true},
-		"a part to be kept": {LabOptions{Seeds: 200, Options: Options{Output: "x"}, Topologies: []string{"whole"}},
+		"a part to be kept": {
+			LabOptions{Seeds: 200, Options: Options{Output: "x"}, Topologies: []string{"whole"}},
 			"--output is for the whole comparison", true},
 		"nothing to redraw": {LabOptions{Seeds: 200, Redraw: true}, "--redraw needs --output", true},
 	} {

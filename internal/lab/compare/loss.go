@@ -18,6 +18,7 @@ type Loss struct {
 // Beaten is a figure of ours that is not the best, or breaks a promise of ours.
 type Beaten struct {
 	Network, Rival string // Rival is "" if nobody is better
+	Own            bool   // with own timers, both
 	Metric         Metric
 	Ours           Estimate
 	Best           float64
@@ -32,7 +33,7 @@ func Losses(rows []Row) (losses []Loss, err error) {
 			for _, own := range rows {
 				best, lost := own.beaten(rows, m)
 				if own.Topology == topology && own.Algorithm == ours.Elector.Name && lost {
-					l.Figures = append(l.Figures, Beaten{own.Network, best.Algorithm, m,
+					l.Figures = append(l.Figures, Beaten{own.Network, best.Algorithm, own.Own, m,
 						own.Values[m.Name], best.Values[m.Name].Mean})
 				}
 			}
@@ -49,9 +50,10 @@ func Losses(rows []Row) (losses []Loss, err error) {
 	return losses, nil
 }
 
-// beaten returns the best of the rows of the same topology and network that are better than r
-// by more than chance: by more than the intervals, added as those of independent means are. If
-// ours promises that something never happens, once is a loss, and every row with less is better.
+// beaten returns the best of the rows of the same topology, network and kind of timers that are
+// better than r by more than chance: by more than the intervals, added as those of independent
+// means are. If ours promises that something never happens, once is a loss, and every row with
+// less is better.
 func (r Row) beaten(rows []Row, m Metric) (best Row, lost bool) {
 	if !m.Held {
 		return Row{}, false
@@ -59,7 +61,7 @@ func (r Row) beaten(rows []Row, m Metric) (best Row, lost bool) {
 	own, most := r.Values[m.Name], 0.
 	never := m.Never && own.Mean > 0
 	for _, rival := range rows {
-		if rival.Topology != r.Topology || rival.Network != r.Network {
+		if rival.Topology != r.Topology || rival.Network != r.Network || rival.Own != r.Own {
 			continue
 		}
 		other := rival.Values[m.Name]

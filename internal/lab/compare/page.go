@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -43,46 +44,32 @@ func Files(rows []Row, repository string) (map[string][]byte, error) {
 // writePage writes docs/laboratory.md: what was found, where others are better than ours, and
 // what breaks them.
 func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
-	var table, page bytes.Buffer
-	if err := writeTable(&table, rows); err != nil {
+	var table, own, page bytes.Buffer
+	err := errors.Join(writeTable(&table, equalRows(rows)), writeTable(&own, ownRows(rows)))
+	if err != nil {
 		return nil, err
 	}
 	seeds := rows[0].Seeds
 	for _, r := range rows {
 		seeds = min(seeds, r.Seeds)
 	}
-	err := template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
-		"Table": table.String(), "Seeds": seeds, "Losses": lossLines(losses), "Examples": examples,
+	err = template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
+		"Table": table.String(), "Own": own.String(), "Seeds": seeds,
+		"Losses": lossLines(losses), "Examples": examples,
 	})
 	return page.Bytes(), err
 }
 
-// lossLines has a line for each topology: of each metric the network on which ours is behind
-// most. What is lost of the availability is lost of the recovery, too.
+// lossLines has a line for each topology. What is lost of the availability is lost of the
+// recovery, too.
 func lossLines(losses []Loss) (lines []string) {
 	for _, l := range losses {
-		var figures []string
-		for _, m := range Metrics {
-			var most Beaten
-			for _, f := range l.Figures {
-				if f.Metric.Name == m.Name && (most.Network == "" ||
-					math.Abs(f.Ours.Mean-f.Best) > math.Abs(most.Ours.Mean-most.Best)) {
-					most = f
-				}
+		figures := worstLosses(l, false)
+		for i, f := range worstLosses(l, true) {
+			if i == 0 {
+				f = "with own timers " + f
 			}
-			if most.Network == "" {
-				continue
-			}
-			own := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, report.Brief(most.Ours.Mean), m.Unit,
-				report.Brief(most.Ours.Low), report.Brief(most.Ours.High))
-			if most.Rival != "" {
-				own += fmt.Sprintf(", %s %s %s", most.Rival, report.Brief(most.Best), m.Unit)
-			}
-			figures = append(figures, own)
-		}
-		recovery := func(f Beaten) bool { return f.Metric.Name == "recovery_s" }
-		if l.Figures[0].Metric.Most && slices.ContainsFunc(l.Figures, recovery) {
-			figures = figures[1:]
+			figures = append(figures, f)
 		}
 		text := fmt.Sprintf("- **%s**: %s. %s.", l.Topology, strings.Join(figures, "; "), l.Why)
 		lines = append(lines, strings.Join(report.Wrap(text, 98), "\n  "))
@@ -90,53 +77,100 @@ func lossLines(losses []Loss) (lines []string) {
 	return lines
 }
 
+// worstLosses has, of each metric, the network on which ours is behind most.
+func worstLosses(l Loss, own bool) (figures []string) {
+	recovers := false
+	for _, m := range Metrics {
+		var most *Beaten
+		for i, f := range l.Figures {
+			if f.Metric.Name == m.Name && f.Own == own && (most == nil ||
+				math.Abs(f.Ours.Mean-f.Best) > math.Abs(most.Ours.Mean-most.Best)) {
+				most = &l.Figures[i]
+			}
+		}
+		if most == nil || m.Name == "availability" && recovers {
+			continue
+		}
+		recovers = recovers || m.Name == "recovery_s"
+		text := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, report.Brief(most.Ours.Mean), m.Unit,
+			report.Brief(most.Ours.Low), report.Brief(most.Ours.High))
+		if most.Rival != "" {
+			text += fmt.Sprintf(", %s %s %s", most.Rival, report.Brief(most.Best), m.Unit)
+		}
+		figures = append(figures, text)
+	}
+	return figures
+}
+
 // tableColumns are the figures of the table: the worst of all topologies and networks. Where
 // a topology is named, it is the figure of that topology on the first network.
 var tableColumns = []struct{ head, unit, metric, topology string }{
-	{"availability", "%", "availability", ""},
-	{"no leader", "s", "recovery_s", ""},
-	{"demotions", "/h", "demotions_per_hour", ""},
 	{"two leaders", "s", "overlap_s", ""},
+	{"demotions", "/h", "demotions_per_hour", ""},
+	{"no leader", "s", "recovery_s", ""},
+	{"availability", "%", "availability", ""},
 	{"crash known", "s", "last_knows_s", "process-crash"},
 	{"messages", "/s", "messages_per_s", "whole"},
 	{"bytes", "/s", "bytes_per_s", "whole"},
 }
 
-// writeTable writes a line for each algorithm.
-func writeTable(w io.Writer, rows []Row) error {
-	algorithms := Names(rows, func(r Row) string { return r.Algorithm })
-	width := 0
-	for _, a := range algorithms {
-		width = max(width, len(a))
-	}
-	head, units := strings.Repeat(" ", width), strings.Repeat(" ", width)
-	for _, c := range tableColumns {
-		head += "  " + c.head
-		units += fmt.Sprintf("%*s", len(c.head)+2, c.unit)
-	}
-	lines := []string{head, units}
-	for _, a := range algorithms {
-		line := fmt.Sprintf("%-*s", width, a)
-		for _, c := range tableColumns {
-			text := "-"
-			if v, ok := worst(rows, a, c.metric, c.topology); ok {
-				text = report.Brief(v)
-			}
-			line += fmt.Sprintf("%*s", len(c.head)+2, text)
+// ownRows are the rows with own timers, and those with equal ones beside them.
+func ownRows(rows []Row) []Row {
+	played := map[string]bool{}
+	for _, r := range rows {
+		if r.Own {
+			played[r.Topology], played[r.Algorithm] = true, true
 		}
-		lines = append(lines, line)
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
+		return !played[r.Topology] || !played[r.Algorithm]
+	})
+}
+
+// equalRows are those with equal timers.
+func equalRows(rows []Row) []Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Own })
+}
+
+// writeTable has a line for each algorithm and its timers. The worst of each column has a star.
+func writeTable(w io.Writer, rows []Row) error {
+	names := Names(rows, Row.Line)
+	if len(names) == 0 {
+		return nil
+	}
+	width := 0
+	for _, name := range names {
+		width = max(width, len(name))
+	}
+	lines := []string{strings.Repeat(" ", width), strings.Repeat(" ", width)}
+	for _, name := range names {
+		lines = append(lines, fmt.Sprintf("%-*s", width, name))
+	}
+	for _, c := range tableColumns {
+		lines[0] += "  " + c.head
+		lines[1] += fmt.Sprintf("%*s", len(c.head)+2, c.unit)
+		bottom, _ := worst(rows, "", c.metric, c.topology)
+		for i, name := range names {
+			text := "-"
+			if v, ok := worst(rows, name, c.metric, c.topology); ok {
+				text = report.Brief(v)
+				if v == bottom && v != 0 {
+					text = "*" + text
+				}
+			}
+			lines[i+2] += fmt.Sprintf("%*s", len(c.head)+2, text)
+		}
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
-// worst is the worst mean of an algorithm; with a topology that of the topology on the first
-// network.
-func worst(rows []Row, algorithm, metric, topology string) (v float64, ok bool) {
-	most := Metrics[slices.IndexFunc(Metrics,
-		func(m Metric) bool { return m.Name == metric })].Most
+// worst is the worst mean of a line, or of all if that is ""; with a topology that of the topology
+// on the first network.
+func worst(rows []Row, line, metric, topology string) (v float64, ok bool) {
+	most := Metrics[slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == metric })].Most
 	for _, r := range rows {
-		if r.Algorithm != algorithm || topology != "" &&
+		if line != "" && r.Line() != line || topology != "" &&
 			(r.Topology != topology || r.Network != rows[0].Network) {
 			continue
 		}

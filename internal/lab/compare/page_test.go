@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/xml"
 	"io"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,33 +31,56 @@ func labRows() (rows []Row) {
 	return rows
 }
 
+// A line has the worst of its figures; those of the worst line have a star.
 func TestTheTableHasTheWorst(t *testing.T) {
-	var table bytes.Buffer
-	require.NoError(t, writeTable(&table, labRows()))
-	require.Equal(t, `          availability  no leader  demotions  two leaders  crash known  messages  bytes
-                     %          s         /h            s            s        /s     /s
-bmqelect             1          7          7            7            5         1      1
-raft                 2          8          8            8            6         2      2
-`, table.String())
+	rows := labRows()
+	for _, r := range rows[:2] {
+		r.Algorithm, r.Own, r.Values = "raft", true, maps.Clone(r.Values)
+		r.Values["overlap_s"] = Estimate{Mean: 100}
+		rows = append(rows, r)
+	}
+	for _, c := range []struct {
+		rows []Row
+		want string
+	}{{equalRows(rows), `
+          two leaders  demotions  no leader  availability  crash known  messages  bytes
+                    s         /h          s             %            s        /s     /s
+bmqelect            7          7          7            *1            5         1      1
+raft               *8         *8         *8             2           *6        *2     *2
+`}, {ownRows(rows), `
+           two leaders  demotions  no leader  availability  crash known  messages  bytes
+                     s         /h          s             %            s        /s     /s
+raft                 4         *4         *4             2            -        *2     *2
+raft, own         *100          2          2            *1            -        *2     *2
+`}} {
+		var table bytes.Buffer
+		require.NoError(t, writeTable(&table, c.rows))
+		require.Equal(t, c.want, "\n"+table.String())
+	}
 }
 
 func TestThePage(t *testing.T) {
-	beaten := func(metric int, network string, ours, best float64) Beaten {
-		return Beaten{Network: network, Rival: "raft", Metric: Metrics[metric],
+	beaten := func(metric, network string, ours, best float64) Beaten {
+		i := slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == metric })
+		return Beaten{Network: network, Rival: "raft", Metric: Metrics[i],
 			Ours: Estimate{Mean: ours, Low: ours / 2, High: 2 * ours}, Best: best}
 	}
+	own := beaten("recovery_s", "9 ms", 1, 0.5)
+	own.Own = true
 	losses := []Loss{{Topology: "whole", Why: "So it is", Figures: []Beaten{
-		beaten(0, "1 ms", 98, 99), beaten(1, "1 ms", 0.5, 0.25), beaten(1, "9 ms", 1.5, 1)}}}
-	alone := beaten(2, "1 ms", 3, 0)
+		beaten("availability", "1 ms", 98, 99), beaten("recovery_s", "1 ms", 0.5, 0.25),
+		beaten("recovery_s", "9 ms", 1.5, 1), own}}}
+	alone := beaten("demotions_per_hour", "1 ms", 3, 0)
 	alone.Rival = ""
 	losses = append(losses, Loss{Topology: "chain", Why: "Likewise, once more",
-		Figures: []Beaten{beaten(0, "1 ms", 98, 99), alone}})
+		Figures: []Beaten{beaten("availability", "1 ms", 98, 99), alone}})
 	page, err := writePage(labRows(), losses, []string{"raft  x  a term: 5 demotions"})
 	require.NoError(t, err)
 	require.Contains(t, string(page), "300 seeds")
-	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75-3), raft 1 s. So it is.\n")
-	require.Contains(t, string(page), "- **chain**: availability 98 % (49-196), raft 99 %; "+
-		"needless demotions 3 /h (1.5-6). Likewise,\n  once more.\n")
+	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75-3), raft 1 s; "+
+		"with own timers no leader 1 s (0.5-2), raft 0.5\n  s. So it is.\n")
+	require.Contains(t, string(page), "- **chain**: needless demotions 3 /h (1.5-6); "+
+		"availability 98 % (49-196), raft 99 %. Likewise,\n  once more.\n")
 	require.Contains(t, string(page), "\nraft  x  a term: 5 demotions\n")
 	page, err = writePage(labRows(), nil, nil)
 	require.NoError(t, err)

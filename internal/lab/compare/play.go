@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
@@ -42,14 +43,19 @@ type Cell struct {
 	Topology  Topology
 	Network   Network
 	Algorithm algorithm.Algorithm
+	Own       bool // timers that the algorithm's source recommends; otherwise the network's
 }
 
-// Cells are all combinations, those of one topology and network next to each other.
+// Cells are all combinations, those of one topology and network next to each other. With their
+// own timers, algorithms play in some topologies only.
 func Cells(topologies []Topology, networks []Network, all []algorithm.Algorithm) (cells []Cell) {
 	for _, t := range topologies {
 		for _, n := range networks {
 			for _, a := range all {
-				cells = append(cells, Cell{t, n, a})
+				cells = append(cells, Cell{t, n, a, false})
+				if t.own && a.Tuned != nil {
+					cells = append(cells, Cell{t, n, a, true})
+				}
 			}
 		}
 	}
@@ -73,8 +79,12 @@ func Play(ctx context.Context, cells []Cell, seeds int, progress func(done int))
 }
 
 // String names the cell.
-func (c Cell) String() string {
-	return fmt.Sprintf("%s, %s, %s", c.Topology.Name, c.Network.Name, c.Algorithm.Name)
+func (c Cell) String() string { return c.row().String() }
+
+// row has no figures yet.
+func (c Cell) row() Row {
+	return Row{Topology: c.Topology.Name, Network: c.Network.Name, Algorithm: c.Algorithm.Name,
+		Own: c.Own}
 }
 
 // play plays all seeds of a cell.
@@ -94,14 +104,15 @@ func (c Cell) play(ctx context.Context, seeds int) (Row, error) {
 			return Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
 		}
 	}
-	row := Row{Topology: c.Topology.Name, Network: c.Network.Name, Algorithm: c.Algorithm.Name}
+	row := c.row()
 	row.Fill(runs, size.mean())
 	return row, nil
 }
 
 // run plays one seed.
 func (c Cell) run(sc *scenario.Scenario, o replay.Options) (Figures, error) {
-	s := stage{rng: rand.New(rand.NewPCG(o.Seed, uint64(len(c.Topology.Name)))), network: c.Network}
+	s := stage{rng: rand.New(rand.NewPCG(o.Seed, uint64(len(c.Topology.Name)))), network: c.Network,
+		warmUp: c.warmUp()}
 	for _, n := range sc.Nodes {
 		s.ids = append(s.ids, n.ID)
 	}
@@ -120,10 +131,34 @@ func (c Cell) run(sc *scenario.Scenario, o replay.Options) (Figures, error) {
 	return Measure(h, s.done), nil
 }
 
+// timing has the timers of the cell.
+func (c Cell) timing() elector.Timing {
+	if !c.Own {
+		return c.Network.Timing
+	}
+	l := c.Network.Link
+	t := c.Algorithm.Tuned(c.Network.Timing,
+		algorithm.Link{Delay: l.Delay, Jitter: l.Jitter, LossPPM: l.Loss})
+	if t.Lease <= t.HeartbeatBroadcast || t.Lease > t.Inactivity()*95/100 {
+		t.Lease = t.HeartbeatBroadcast * 11 / 10 // a legal one, of who has none
+	}
+	return t
+}
+
+// warmUp is the time from a cold start until something is done: with long timers, longer.
+func (c Cell) warmUp() time.Duration {
+	t := c.timing()
+	return max(20*time.Second, 2*t.Inactivity())
+}
+
 // scenario is the cluster of a cell, with an empty timeline.
 func (c Cell) scenario() *scenario.Scenario {
-	sc := &scenario.Scenario{Name: c.Topology.Name, Duration: c.Topology.length(),
-		Network: c.Network.Link, Election: elector.Config{Timing: c.Network.Timing}}
+	sc := &scenario.Scenario{Name: c.Topology.Name, Duration: c.warmUp() + c.Topology.length(),
+		Network: c.Network.Link, Election: elector.Config{Timing: c.timing()}}
+	if ask := c.Algorithm.QoS; ask != (detector.QoS{}) {
+		ask.Detect = sc.Election.Timing.Inactivity()
+		sc.Election.QoS = ask
+	}
 	for i := c.Topology.Nodes; i > 0; i-- { // ours prefers the highest identifier
 		id := elector.NodeID(fmt.Sprintf("n%d", i))
 		sc.Nodes = append(sc.Nodes, scenario.Node{ID: id})

@@ -14,9 +14,21 @@ import (
 // rates per hour or per second.
 type Row struct {
 	Topology, Network, Algorithm string
+	Own                          bool // with the algorithm's own timers
 	Seeds                        int
 	// Values has a figure for the name of each of Metrics.
 	Values map[string]Estimate
+}
+
+// String names the row.
+func (r Row) String() string { return r.Topology + ", " + r.Network + ", " + r.Line() }
+
+// Line is the algorithm, and whether its timers are its own.
+func (r Row) Line() string {
+	if r.Own {
+		return r.Algorithm + ", own"
+	}
+	return r.Algorithm
 }
 
 // Metric is one figure of a row.
@@ -29,19 +41,19 @@ type Metric struct {
 	of func(runs []Figures, bytes float64) Estimate
 }
 
-// Metrics are all metrics, in the order of the columns.
+// Metrics are all metrics, what harms most first: the order of the columns.
 var Metrics = []Metric{
+	{"overlap_s", "two leaders", "s", true, false, true, perRun(
+		func(f Figures) float64 { return f.Overlap.Seconds() })},
+	{"demotions_per_hour", "needless demotions", "/h", true, false, true, per(time.Hour,
+		func(f Figures) float64 { return float64(f.Demotions) })},
+	{"recovery_s", "no leader", "s", true, false, false, perRun(
+		func(f Figures) float64 { return f.Recovery.Seconds() })},
 	{"availability", "availability", "%", true, true, false, func(runs []Figures, _ float64) Estimate {
 		down := Ratio(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
 			measured(runs, time.Second))
 		return Estimate{100 - 100*down.Mean, 100 - 100*down.High, 100 - 100*down.Low}
 	}},
-	{"recovery_s", "no leader", "s", true, false, false, perRun(
-		func(f Figures) float64 { return f.Recovery.Seconds() })},
-	{"demotions_per_hour", "needless demotions", "/h", true, false, true, per(time.Hour,
-		func(f Figures) float64 { return float64(f.Demotions) })},
-	{"overlap_s", "two leaders", "s", true, false, true, perRun(
-		func(f Figures) float64 { return f.Overlap.Seconds() })},
 	{"first_knows_s", "crash known to the first", "s", false, false, false, perRun(
 		func(f Figures) float64 { return f.FirstKnows.Seconds() })},
 	{"last_knows_s", "crash known to the last", "s", true, false, false, perRun(
@@ -92,7 +104,7 @@ const decimals = 4
 
 // columns are the names in the first line of the file.
 func columns() []string {
-	names := []string{"topology", "network", "algorithm", "seeds"}
+	names := []string{"topology", "network", "algorithm", "own_timers", "seeds"}
 	for _, m := range Metrics {
 		names = append(names, m.Name, m.Name+"_low", m.Name+"_high")
 	}
@@ -103,7 +115,8 @@ func columns() []string {
 func Write(w io.Writer, rows []Row) error {
 	lines := [][]string{columns()}
 	for _, r := range rows {
-		line := []string{r.Topology, r.Network, r.Algorithm, strconv.Itoa(r.Seeds)}
+		line := []string{r.Topology, r.Network, r.Algorithm, strconv.FormatBool(r.Own),
+			strconv.Itoa(r.Seeds)}
 		for _, m := range Metrics {
 			e := r.Values[m.Name]
 			for _, v := range []float64{e.Mean, e.Low, e.High} {
@@ -126,9 +139,10 @@ func Read(r io.Reader) ([]Row, error) {
 	}
 	var rows []Row
 	for i, line := range lines[1:] {
-		row := Row{Topology: line[0], Network: line[1], Algorithm: line[2], Values: map[string]Estimate{}}
+		row := Row{Topology: line[0], Network: line[1], Algorithm: line[2], Own: line[3] == "true",
+			Values: map[string]Estimate{}}
 		var values []float64
-		for _, text := range line[3:] {
+		for _, text := range line[4:] {
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+2, err)

@@ -79,8 +79,9 @@ func TestALossNeedsAReason(t *testing.T) {
 	require.Equal(t, "so it is", losses[0].Why)
 	require.Len(t, losses[0].Figures, 2, "availability and recovery")
 	require.Equal(t, "raft", losses[0].Figures[0].Rival)
-	require.InDelta(t, 91.5, losses[0].Figures[0].Ours.Mean, 1e-9)
-	require.InDelta(t, 98.5, losses[0].Figures[0].Best, 1e-9)
+	require.Equal(t, "availability", losses[0].Figures[1].Metric.Name)
+	require.InDelta(t, 91.5, losses[0].Figures[1].Ours.Mean, 1e-9)
+	require.InDelta(t, 98.5, losses[0].Figures[1].Best, 1e-9)
 }
 
 // A difference that chance may explain is no loss. A broken promise is: what ours must never do is

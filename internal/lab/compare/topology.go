@@ -12,7 +12,6 @@ import (
 
 // Times of a run.
 const (
-	warmUp   = 20 * time.Second // from a cold start until something is done
 	faultFor = 40 * time.Second // until it is repaired, unless the topology says otherwise
 	lookOn   = 20 * time.Second // after the repair
 )
@@ -27,18 +26,19 @@ type Topology struct {
 	prepare, fault, repair func(*stage) error
 	prepares               time.Duration
 	lasts                  time.Duration // 0 is faultFor
+	own                    bool          // is played with the algorithms' own timers, too
 }
 
 // Topologies are all, in the order of the tables.
 var Topologies = []Topology{
-	{Name: "whole", About: "nothing goes wrong", Nodes: 5, fault: nothing},
-	{Name: "process-crash", About: "the leader's process is killed", Nodes: 5,
+	{Name: "whole", About: "nothing goes wrong", Nodes: 5, own: true, fault: nothing},
+	{Name: "process-crash", About: "the leader's process is killed", Nodes: 5, own: true,
 		fault: crash(false), repair: restartCrashed},
-	{Name: "host-crash", About: "the leader's host vanishes", Nodes: 5,
+	{Name: "host-crash", About: "the leader's host vanishes", Nodes: 5, own: true,
 		fault: crash(true), repair: restartCrashed},
-	{Name: "leader-isolated", About: "the leader loses all links", Nodes: 5,
+	{Name: "leader-isolated", About: "the leader loses all links", Nodes: 5, own: true,
 		fault: func(s *stage) error { return s.keepLinks(s.among(s.others()...)...) }},
-	{Name: "quorum-loss", About: "all links break but those of one follower", Nodes: 5,
+	{Name: "quorum-loss", About: "all links break but those of one follower", Nodes: 5, own: true,
 		fault: func(s *stage) error { return s.keepLinks(s.star(s.others()[0], s.ids...)...) }},
 	{Name: "constrained", About: "the same, and the one missed the last election; the leader " +
 		"is isolated", Nodes: 5, prepares: 20 * time.Second,
@@ -70,6 +70,7 @@ type stage struct {
 	leader  elector.NodeID   // of the moment; if there is none, who led last or is preferred
 	rng     *rand.Rand
 	network Network
+	warmUp  time.Duration
 	hub     elector.NodeID
 	done    Fault
 }
@@ -90,21 +91,21 @@ func (t Topology) direct(s *stage) {
 	if repair == nil {
 		repair = func(s *stage) error { s.sim.HealAll(); return nil }
 	}
-	s.done.From = t.faultAt(s.rng)
+	s.done.From = s.warmUp + t.faultAfter(s.rng)
 	s.done.To = s.done.From + cmp.Or(t.lasts, faultFor)
 	s.at(s.done.From-t.prepares, func() error { lookUp(); return prepare(s) })
 	s.at(s.done.From, func() error { lookUp(); return t.fault(s) })
 	s.at(s.done.To, func() error { return repair(s) })
 }
 
-// faultAt is at any place between two heartbeats.
-func (t Topology) faultAt(rng *rand.Rand) time.Duration {
-	return warmUp + t.prepares + time.Duration(rng.Int64N(int64(time.Second)))
+// faultAfter is how long after the warm-up: at any place between two heartbeats.
+func (t Topology) faultAfter(rng *rand.Rand) time.Duration {
+	return t.prepares + time.Duration(rng.Int64N(int64(time.Second)))
 }
 
-// length is how long a run takes at most.
+// length is how long a run takes at most, after the warm-up.
 func (t Topology) length() time.Duration {
-	return warmUp + t.prepares + time.Second + cmp.Or(t.lasts, faultFor) + lookOn
+	return t.prepares + time.Second + cmp.Or(t.lasts, faultFor) + lookOn
 }
 
 func (s *stage) at(when time.Duration, do func() error) {

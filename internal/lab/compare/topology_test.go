@@ -67,7 +67,7 @@ func TestOursKeepsItsPromises(t *testing.T) {
 // long as a lease lasts, because heartbeats or answers were lost.
 func TestOnlyLossEndsALease(t *testing.T) {
 	for name, seed := range map[string]uint64{"chain-3": 164, "chain-5": 161} {
-		c := Cell{topology(t, name), Networks[1], ours.Elector}
+		c := Cell{Topology: topology(t, name), Network: Networks[1], Algorithm: ours.Elector}
 		sc := c.scenario()
 		timing, link := c.Network.Timing, c.Network.Link
 		// When the newest heartbeat left that a follower answered, or later.
@@ -112,11 +112,11 @@ func TestTopologiesLeaveTheirLinks(t *testing.T) {
 		"leader-deaf":     {9, 1, 3},
 		"slow-leader":     {10, 0, 4},
 	} {
-		c := Cell{topology(t, name), Networks[0], ours.Elector}
+		c := Cell{Topology: topology(t, name), Network: Networks[0], Algorithm: ours.Elector}
 		sc := c.scenario()
 		cut := map[[2]elector.NodeID]bool{}
 		var leader elector.NodeID
-		at := warmUp + c.Topology.prepares
+		at := c.warmUp() + c.Topology.prepares
 		_, err := c.run(sc, replay.Options{Seed: 3, Observer: func(e *sim.Event) {
 			switch {
 			case e.At > at+10*time.Second:
@@ -149,7 +149,7 @@ func TestTopologiesLeaveTheirLinks(t *testing.T) {
 
 // The one that is to have the oldest LSN has not heard of the last election.
 func TestTheConstrainedOneMissedAnElection(t *testing.T) {
-	c := Cell{topology(t, "constrained"), Networks[0], ours.Elector}
+	c := Cell{Topology: topology(t, "constrained"), Network: Networks[0], Algorithm: ours.Elector}
 	var elected []elector.NodeID
 	heard := map[elector.NodeID]bool{} // whom the second leader reached before the fault
 	f, err := c.run(c.scenario(), replay.Options{Seed: 1, Observer: func(e *sim.Event) {
@@ -157,7 +157,7 @@ func TestTheConstrainedOneMissedAnElection(t *testing.T) {
 		case e.Kind == sim.EventTransition && e.Transition.To == elector.Leader:
 			elected = append(elected, e.Node)
 		case e.Kind == sim.EventDelivered && len(elected) == 2 && e.Peer == elected[1] &&
-			e.At < warmUp+c.Topology.prepares:
+			e.At < c.warmUp()+c.Topology.prepares:
 			heard[e.Node] = true
 		}
 	}})
@@ -176,7 +176,7 @@ func TestBothKindsOfCrash(t *testing.T) {
 		least time.Duration
 		most  time.Duration
 	}{{"process-crash", 0, inactivity / 10}, {"host-crash", inactivity / 2, 2 * inactivity}} {
-		cell := Cell{topology(t, c.name), Networks[0], ours.Elector}
+		cell := Cell{Topology: topology(t, c.name), Network: Networks[0], Algorithm: ours.Elector}
 		f, err := cell.run(cell.scenario(), replay.Options{Seed: 1})
 		require.NoError(t, err)
 		require.Greater(t, f.LastKnows, c.least)

@@ -64,7 +64,7 @@ var BLE = algorithm.Algorithm{
 
 // tuned has rounds of four round trips, and not below the example of the library's documentation.
 func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
-	t.HeartbeatBroadcast, t.HeartbeatMissCount = max(50*time.Millisecond, 8*l.Longest()), 1
+	t.HeartbeatBroadcast, t.HeartbeatMissCount = max(25*time.Millisecond, 4*l.Longest()), 2
 	return t
 }
 

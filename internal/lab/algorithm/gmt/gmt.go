@@ -51,9 +51,9 @@ var GMT = algorithm.Algorithm{
 	Tuned:  tuned,
 }
 
-// tuned keeps the memo's proportion of 0.25 s to 5 s, which suits a round trip of half its RTT.
+// tuned has a generous RTT, and HBT in the memo's proportion of 5 s to 0.25 s.
 func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
-	t.ElectionResult = 4 * l.Longest()
+	t.ElectionResult = 3 * l.Longest()
 	t.HeartbeatBroadcast, t.HeartbeatMissCount = 20*t.ElectionResult, 3
 	return t
 }
