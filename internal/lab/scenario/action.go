@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ var modifiers = map[string][]string{
 
 // actionNames are the keys of actions, in the order of the struct.
 func actionNames() []string {
-	return slices.DeleteFunc(keyNames(reflect.TypeFor[actionKeys]()), func(key string) bool {
+	return slices.DeleteFunc(keyNames[actionKeys](), func(key string) bool {
 		return modifiers[key] != nil
 	})
 }

@@ -1,10 +1,8 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -37,17 +35,13 @@ type bounds struct {
 
 type boundKeys struct{ Min, Max scalar }
 
-func (f *bounds) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := nodeOf(ctx, unmarshal)
-	if err != nil {
-		return err
-	}
+func (f *bounds) decode(r *report, n ast.Node) {
 	f.place = placeOf(n)
 	if _, ok := n.(ast.ScalarNode); ok {
 		f.exact = r.scalar(n)
-		return nil
+	} else {
+		f.mapping.decode(r, n)
 	}
-	return unmarshal(&f.mapping)
 }
 
 func (b *builder) expectations(all []mapping[expectKeys]) {
@@ -62,7 +56,7 @@ func (b *builder) expectations(all []mapping[expectKeys]) {
 }
 
 // wantNames are the keys of what can be wanted.
-func wantNames() []string { return keyNames(reflect.TypeFor[expectKeys]())[3:10] }
+func wantNames() []string { return keyNames[expectKeys]()[3:10] }
 
 // want reads the one thing that an expectation wants, and returns its text; false if a
 // problem was reported that leaves nothing to check.

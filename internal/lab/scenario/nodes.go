@@ -1,7 +1,7 @@
 package scenario
 
 import (
-	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -27,25 +27,21 @@ type nodeList struct {
 	special map[string]*mapping[nodeKeys] // by name
 }
 
-func (l *nodeList) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := nodeOf(ctx, unmarshal)
-	if err != nil {
-		return err
-	}
-	l.place = placeOf(n)
+func (l *nodeList) decode(r *report, n ast.Node) {
+	l.place, l.special = placeOf(n), map[string]*mapping[nodeKeys]{}
 	switch n := n.(type) {
 	case *ast.SequenceNode:
-		return unmarshal(&l.names)
+		r.fill(reflect.ValueOf(&l.names).Elem(), n)
 	case *ast.MappingNode:
 		for _, entry := range n.Values {
-			name := r.scalar(entry.Key)
-			l.names = append(l.names, name)
+			name, special := r.scalar(entry.Key), &mapping[nodeKeys]{}
+			r.fill(reflect.ValueOf(special).Elem(), entry.Value)
+			l.names, l.special[name.text] = append(l.names, name), special
 		}
-		return unmarshal(&l.special)
+	default:
+		r.at(l.place, "nodes is a list of names or a mapping from names to what is special about "+
+			"them, this is %s", describe(n))
 	}
-	r.at(l.place, "nodes is a list of names or a mapping from names to what is special about them, "+
-		"this is %s", describe(n))
-	return nil
 }
 
 // nodes reads who takes part, and derives who votes.

@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -28,13 +27,13 @@ func reference(t *testing.T) map[string]string {
 
 func TestReferenceNamesEveryKey(t *testing.T) {
 	sections := reference(t)
-	steps := append(keyNames(reflect.TypeFor[stepKeys]()), keyNames(reflect.TypeFor[repeatKeys]())...)
+	steps := append(keyNames[stepKeys](), keyNames[repeatKeys]()...)
 	for title, keys := range map[string][]string{
-		"The file":     keyNames(reflect.TypeFor[fileKeys]()),
-		"Nodes":        keyNames(reflect.TypeFor[nodeKeys]()),
-		"Elector":      keyNames(reflect.TypeFor[electorKeys]()),
-		"Network":      keyNames(reflect.TypeFor[linkKeys]()),
-		"Begin":        keyNames(reflect.TypeFor[beginKeys]()),
+		"The file":     keyNames[fileKeys](),
+		"Nodes":        keyNames[nodeKeys](),
+		"Elector":      keyNames[electorKeys](),
+		"Network":      keyNames[linkKeys](),
+		"Begin":        keyNames[beginKeys](),
 		"Timeline":     steps,
 		"Expectations": wantNames(),
 	} {

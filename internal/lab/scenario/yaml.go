@@ -3,7 +3,6 @@ package scenario
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -108,18 +107,12 @@ func (r *report) decode(text []byte, keys *fileKeys) {
 		r.at(second, "a second document: one file is one scenario")
 	}
 	var root mapping[fileKeys]
-	ctx := context.WithValue(context.Background(), reportKey{}, r)
-	decoder := yaml.NewDecoder(&bytes.Buffer{}, yaml.Strict())
-	r.library(start, decoder.DecodeFromNodeContext(ctx, body, &root))
+	root.decode(r, body)
 	*keys = root.keys
 }
 
-// library reports an error of the YAML library, if there is one, at the place that the
-// error names.
+// library reports an error of the YAML library at the place that the error names.
 func (r *report) library(otherwise place, err error) {
-	if err == nil {
-		return
-	}
 	at, text := otherwise, err.Error()
 	var found yaml.Error
 	if errors.As(err, &found) && found.GetToken() != nil {
@@ -166,13 +159,27 @@ func (p plain) Visit(n ast.Node) ast.Visitor {
 	return p
 }
 
-// reportKey is the key under which a decoding finds its report.
-type reportKey struct{}
+// value is a part of the format that reads itself from its node.
+type value interface{ decode(*report, ast.Node) }
 
-// nodeOf starts to decode a value: it returns the value's node and the report.
-func nodeOf(ctx context.Context, unmarshal func(any) error) (n ast.Node, r *report, err error) {
-	err = unmarshal(&n)
-	return n, ctx.Value(reportKey{}).(*report), err
+// fill reads a value or a list of them; what has no value stays as it is.
+func (r *report) fill(field reflect.Value, n ast.Node) {
+	if n.Type() == ast.NullType {
+		return
+	}
+	if v, ok := field.Addr().Interface().(value); ok {
+		v.decode(r, n)
+		return
+	}
+	items, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.at(placeOf(n), "%s is a list, this is %s", placeOf(n).key, describe(n))
+		return
+	}
+	field.Set(reflect.MakeSlice(field.Type(), len(items.Values), len(items.Values)))
+	for i, item := range items.Values {
+		r.fill(field.Index(i), item)
+	}
 }
 
 // describe says what a node is, for messages.
@@ -192,13 +199,7 @@ type scalar struct {
 	text string
 }
 
-func (s *scalar) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := nodeOf(ctx, unmarshal)
-	if err == nil {
-		*s = r.scalar(n)
-	}
-	return err
-}
+func (s *scalar) decode(r *report, n ast.Node) { *s = r.scalar(n) }
 
 func (r *report) scalar(n ast.Node) scalar {
 	s := scalar{place: placeOf(n)}
@@ -230,11 +231,7 @@ type names struct {
 	word  string // of a single one
 }
 
-func (l *names) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := nodeOf(ctx, unmarshal)
-	if err != nil {
-		return err
-	}
+func (l *names) decode(r *report, n ast.Node) {
 	l.place = placeOf(n)
 	items, isList := n.(*ast.SequenceNode)
 	if !isList {
@@ -250,7 +247,6 @@ func (l *names) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) er
 	if !isList && len(l.items) == 1 {
 		l.word = l.items[0].text
 	}
-	return nil
 }
 
 // mapping is a mapping whose keys are the fields of the struct T.
@@ -259,79 +255,70 @@ type mapping[T any] struct {
 	keys T
 }
 
-func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := nodeOf(ctx, unmarshal)
-	if err != nil {
-		return err
-	}
+func (m *mapping[T]) decode(r *report, n ast.Node) {
 	m.place = placeOf(n)
 	entries, ok := n.(ast.MapNode)
 	if !ok {
 		r.at(m.place, "%s is a mapping of keys to values, this is %s",
 			cmp.Or(m.key, "a scenario"), describe(n))
-		return nil
+		return
 	}
-	err = unmarshal(&m.keys)
-	var unknown *yaml.UnknownFieldError
-	if !errors.As(err, &unknown) {
-		r.library(m.place, err)
-		return nil
-	}
-	known, list := keyNames(reflect.TypeFor[T]()), ""
-	for it := entries.MapRange(); it.Next(); { // the library names one of them, by chance
-		if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
-			hint := suggest(key.Value, known)
-			switch {
-			case hint == list:
-				hint = "it is not in that list either" // of another kind of file all keys are unknown
-			case strings.HasPrefix(hint, "there"):
-				list = hint
-			}
-			r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, hint)
+	known, fields, list := keyNames[T](), map[string]reflect.Value{}, ""
+	eachKey(&m.keys, func(name string, field reflect.Value) { fields[name] = field })
+	for it := entries.MapRange(); it.Next(); {
+		key := it.Key().GetToken()
+		if field, ok := fields[key.Value]; ok {
+			r.fill(field, it.Value())
+			continue
 		}
+		hint := suggest(key.Value, known)
+		switch {
+		case hint == list:
+			hint = "it is not in that list either" // of another kind of file all keys are unknown
+		case strings.HasPrefix(hint, "there"):
+			list = hint
+		}
+		r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, hint)
 	}
-	return nil
 }
 
-// keyNames returns the keys that a struct is decoded from.
-func keyNames(t reflect.Type) (known []string) {
-	for i := range t.NumField() {
-		name, inline := keyName(t.Field(i))
-		if inline {
-			known = append(known, keyNames(t.Field(i).Type)...)
+// eachKey calls f for the keys that a struct, which is pointed to, is decoded from, in its order.
+func eachKey(keys any, f func(name string, field reflect.Value)) {
+	v := reflect.ValueOf(keys).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag.Get("yaml")
+		if tag == ",inline" {
+			eachKey(v.Field(i).Addr().Interface(), f)
 		} else {
-			known = append(known, name)
+			f(cmp.Or(tag, strings.ToLower(v.Type().Field(i).Name)), v.Field(i))
 		}
 	}
-	return known
 }
 
-func keyName(f reflect.StructField) (name string, inline bool) {
-	tag := f.Tag.Get("yaml")
-	return cmp.Or(tag, strings.ToLower(f.Name)), tag == ",inline"
+// keyNames are the keys that a struct is decoded from.
+func keyNames[T any]() (known []string) {
+	eachKey(new(T), func(name string, _ reflect.Value) { known = append(known, name) })
+	return known
 }
 
 // fieldsOf returns the fields of type F of a struct, which is pointed to, by key.
 func fieldsOf[F any](keys any) map[string]*F {
-	found, v := map[string]*F{}, reflect.ValueOf(keys).Elem()
-	for i := range v.NumField() {
-		if f, ok := v.Field(i).Addr().Interface().(*F); ok {
-			name, _ := keyName(v.Type().Field(i))
+	found := map[string]*F{}
+	eachKey(keys, func(name string, field reflect.Value) {
+		if f, ok := field.Addr().Interface().(*F); ok {
 			found[name] = f
 		}
-	}
+	})
 	return found
 }
 
 // given returns those of these keys that have a value, in the order of the struct.
 func given(keys any, of []string) (found []string) {
-	v := reflect.ValueOf(keys).Elem()
-	for i := range v.NumField() {
-		name, _ := keyName(v.Type().Field(i))
-		if slices.Contains(of, name) && !v.Field(i).IsZero() {
+	eachKey(keys, func(name string, field reflect.Value) {
+		if slices.Contains(of, name) && !field.IsZero() {
 			found = append(found, name)
 		}
-	}
+	})
 	return found
 }
 
