@@ -50,28 +50,28 @@ func (p *process) born(now, epoch algorithm.Time) {
 }
 
 // hasten makes the next ALIVE to a process due at once.
-func (m *machine) hasten(now algorithm.Time, to int) { m.processes[to].next = now }
+func (r *rules) hasten(to int) { r.processes[to].next = r.Now }
 
 // adopt keeps the period that a process wants. A shorter one counts from now on.
-func (m *machine) adopt(now algorithm.Time, p *process, wanted time.Duration) {
-	if wanted > 0 && m.ask != (detector.QoS{}) {
-		p.eta = min(max(wanted, m.limits.Shortest), m.limits.Longest)
-		p.next = min(p.next, max(p.scheduled.Add(p.eta), now))
+func (r *rules) adopt(p *process, wanted time.Duration) {
+	if wanted > 0 && r.ask != (detector.QoS{}) {
+		p.eta = min(max(wanted, r.limits.Shortest), r.limits.Longest)
+		p.next = min(p.next, max(p.scheduled.Add(p.eta), r.Now))
 	}
 }
 
 // sendDue sends the ALIVEs that are due, and returns when the next ALIVE or suspicion is.
-func (m *machine) sendDue(now algorithm.Time) (wake algorithm.Time) {
+func (r *rules) sendDue() (wake algorithm.Time) {
 	wake = elector.Never
-	for to := range m.processes {
-		p := &m.processes[to]
-		if to == m.self {
+	for to := range r.processes {
+		p := &r.processes[to]
+		if to == r.Self {
 			continue
 		}
-		if m.sends && p.next <= now {
-			m.sendAlive(now, to)
+		if r.sends && p.next <= r.Now {
+			r.sendAlive(to)
 		}
-		if m.sends {
+		if r.sends {
 			wake = min(wake, p.next)
 		}
 		if p.active {
@@ -82,44 +82,44 @@ func (m *machine) sendDue(now algorithm.Time) (wake algorithm.Time) {
 }
 
 // sendAlive sends a heartbeat. It skips the heartbeats of missed periods.
-func (m *machine) sendAlive(now algorithm.Time, to int) {
-	p := &m.processes[to]
+func (r *rules) sendAlive(to int) {
+	p := &r.processes[to]
 	p.number++
-	p.scheduled = now - (now-p.next)%algorithm.Time(p.eta)
+	p.scheduled = r.Now - (r.Now-p.next)%algorithm.Time(p.eta)
 	p.next = p.scheduled.Add(p.eta)
-	a := m.news(to)
+	a := r.news(to)
 	a.Number, a.Scheduled, a.Period = p.number, time.Duration(p.scheduled), p.eta
-	if m.kind == omegaLC {
-		local := m.processes[m.self].local
-		a.Local, a.LocalAcc = m.order[local], m.processes[local].acc
+	if r.kind == omegaLC {
+		local := r.processes[r.Self].local
+		a.Local, a.LocalAcc = r.Name(local), r.processes[local].acc
 	}
-	m.send(to, a)
+	r.Send(to, a)
 }
 
 // news is an ALIVE of a process that is not active.
-func (m *machine) news(to int) Alive {
-	self := &m.processes[m.self]
+func (r *rules) news(to int) Alive {
+	self := &r.processes[r.Self]
 	return Alive{
-		Epoch: m.epoch, Acc: self.acc, Start: self.start, Wanted: m.processes[to].tuning.Period,
+		Epoch: r.epoch, Acc: self.acc, Start: self.start, Wanted: r.processes[to].tuning.Period,
 	}
 }
 
 // observe notes a heartbeat, and reports whether its sender is to be trusted. With QoS it
 // estimates the link; what period that needs goes with the next ALIVE, or at once if there is none.
-func (m *machine) observe(now algorithm.Time, from int, a *Alive) bool {
-	p := &m.processes[from]
+func (r *rules) observe(from int, a *Alive) bool {
+	p := &r.processes[from]
 	hb := detector.Heartbeat{Number: a.Number, Scheduled: a.Scheduled, Period: a.Period}
 	if p.nfde == nil {
-		p.nfde = detector.NewNFDE(m.detect)
+		p.nfde = detector.NewNFDE(r.detect)
 	}
-	p.deadline = algorithm.Time(p.nfde.Observe(time.Duration(now), hb))
-	if m.ask != (detector.QoS{}) {
-		p.monitor.Observe(time.Duration(now), detector.Source{Term: uint64(p.epoch)}, hb)
-		p.tuning = p.monitor.Tune(p.tuning, m.ask, m.limits)
+	p.deadline = algorithm.Time(p.nfde.Observe(time.Duration(r.Now), hb))
+	if r.ask != (detector.QoS{}) {
+		p.monitor.Observe(time.Duration(r.Now), detector.Source{Term: uint64(p.epoch)}, hb)
+		p.tuning = p.monitor.Tune(p.tuning, r.ask, r.limits)
 		wanted := p.tuning.Period
-		if !m.sends && (wanted < a.Period || wanted > a.Period+a.Period/4) {
-			m.send(from, m.news(from))
+		if !r.sends && (wanted < a.Period || wanted > a.Period+a.Period/4) {
+			r.Send(from, r.news(from))
 		}
 	}
-	return p.deadline > now
+	return p.deadline > r.Now
 }

@@ -45,6 +45,3 @@ type Accuse struct {
 
 // Name returns "ACCUSE".
 func (Accuse) Name() string { return "ACCUSE" }
-
-// String has the start.
-func (a Accuse) String() string { return fmt.Sprintf("ACCUSE start=%s", a.Start) }

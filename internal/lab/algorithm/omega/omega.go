@@ -39,12 +39,12 @@
 package omega
 
 import (
-	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
 // Omega_id, Omega_lc and Omega_l.
@@ -74,89 +74,57 @@ func define(name, title string, k kind) algorithm.Algorithm {
 	return algorithm.Algorithm{
 		Name: name, Title: title,
 		Source: "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
-		New:    func(cfg algorithm.Config) algorithm.Machine { return newMachine(k, cfg) },
 		QoS:    asked,
 		Tuned:  tuned,
+		New: member.Maker(func(m *member.Member) member.Rules {
+			r := &rules{Member: m, kind: k, links: newLinks(&m.Cfg.Elector),
+				processes: make([]process, len(m.Cfg.Order))}
+			r.join()
+			return r
+		}),
 	}
 }
 
-// machine is one process. Processes are known by their index in order; none is -1.
-type machine struct {
+// rules are those of one process. All members are candidates; the smallest identifier is that of
+// rank 0.
+type rules struct {
+	*member.Member
 	kind
 	links
-	order     []algorithm.NodeID // all voters are candidates; the smallest identifier first
-	self      int
-	processes []process // this one too
+	processes []process // by rank, this one too
 
-	running bool
-	skew    algorithm.Time // the clock that all share minus the node's own
-	epoch   algorithm.Time // when this process started
-	sends   bool
-	leader  int
-
-	out []algorithm.Envelope
+	epoch algorithm.Time // when this process started, on the clock that all share
+	sends bool
 }
 
 // process is what is known of one process.
 type process struct {
 	active     bool
 	acc, start algorithm.Time
-	local      int // the local leader that it advertises; -1: none
+	local      int // the local leader that it advertises
 	link
 }
 
-func newMachine(k kind, cfg algorithm.Config) *machine {
-	return &machine{
-		kind: k, links: newLinks(&cfg.Elector), order: cfg.Order, self: cfg.Rank(cfg.Self()),
-		processes: make([]process, len(cfg.Order)),
-	}
-}
-
-// View names the leader.
-func (m *machine) View() algorithm.View {
-	switch {
-	case !m.running:
-		return algorithm.View{}
-	case m.leader == m.self:
-		return algorithm.View{Role: elector.Leader, Leader: m.order[m.leader]}
-	}
-	return algorithm.View{Role: elector.Follower, Leader: m.order[m.leader]}
-}
-
-// Step acts on an input.
-func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	m.out = m.out[:0]
-	rule := ""
+// Input implements member.Rules.
+func (r *rules) Input(in algorithm.Input) {
 	switch in := in.(type) {
-	case algorithm.Start:
-		m.join(now, in.Clock)
-		rule = "joined"
-	case algorithm.Received:
-		rule = m.receive(now, m.rank(in.From), in.Message)
 	case elector.LinkUp:
-		if peer := m.rank(in.Peer); peer >= 0 {
-			m.hasten(now, peer)
+		if peer := r.Rank(in.Peer); peer >= 0 {
+			r.hasten(peer)
 		}
 	case elector.Tick:
-		rule = m.judge(now)
+		r.judge()
 	case elector.Stop:
-		if m.running && m.sends {
-			m.turn(now, false)
+		if r.sends {
+			r.turn(false)
 		}
-		m.running = false
 	}
-	if !m.running {
-		return algorithm.Effects{Messages: m.out, Why: "left", Wake: elector.Never}
-	}
-	if rule != "" {
-		m.choose(now)
-	}
-	wake := m.sendDue(now)
-	return algorithm.Effects{Messages: m.out, Why: rule, Wake: wake}
 }
 
-func (m *machine) rank(id algorithm.NodeID) int { return slices.Index(m.order, id) }
-
-func (m *machine) send(to int, message algorithm.Message) {
-	m.out = append(m.out, algorithm.Envelope{To: m.order[to], Message: message})
+// Tick implements member.Rules. Every rule that says why may change the leader.
+func (r *rules) Tick() algorithm.Time {
+	if r.Why != "" {
+		r.choose()
+	}
+	return r.sendDue()
 }
