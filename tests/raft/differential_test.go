@@ -29,7 +29,7 @@ var (
 // whole, with the messages of ours: how far each is behind would differ otherwise.
 func TestAgainstEtcd(t *testing.T) {
 	for _, s := range []setup{
-		{algorithm: raft.Basic},
+		{algorithm: raft.Etcd},
 		{algorithm: raft.WithPreVote, preVote: true},
 		{algorithm: raft.WithCheckQuorum, preVote: true, checkQuorum: true},
 	} {
@@ -259,26 +259,11 @@ func (w *world) act(what any, p *pair, in input) error {
 	if p.is = ours; ours != theirs {
 		return fmt.Errorf("%s %v:\nours %v\netcd %v", name(p.id), what, ours, theirs)
 	}
-	if received, ok := in.ours.(algorithm.Received); ok && !w.preVote {
-		out.ours = withoutLower(out.ours, received.Message.(raft.Message), before.disk.Term)
-	}
 	elected := ours.view.Role == elector.Leader && before.view.Role != elector.Leader
 	if err := w.send(p, out, elected); err != nil {
 		return fmt.Errorf("%s %v: %w", name(p.id), what, err)
 	}
 	return w.tell(p, in, before)
-}
-
-// withoutLower takes out what etcd does not send without PreVote and CheckQuorum: the answer to a
-// message of a lower term.
-func withoutLower(sent []algorithm.Envelope, to raft.Message, term lsn.Term) []algorithm.Envelope {
-	if to.Term >= term {
-		return sent
-	}
-	return slices.DeleteFunc(sent, func(e algorithm.Envelope) bool {
-		m := e.Message.(raft.Message)
-		return m.Term == term && m.Vote != raft.Granted && m.Kind == to.Kind+1
-	})
 }
 
 // send compares what both send, and puts it on its way.

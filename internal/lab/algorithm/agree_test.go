@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/multipaxos"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/vr"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
@@ -124,6 +125,21 @@ func TestTwoLeadersAtATime(t *testing.T) {
 	}
 }
 
+// TestOneLeaseAtATime: no two members of Raft lead by their leases, as long as clocks are almost
+// alike, no voter restarts, and no transfer is late.
+func TestOneLeaseAtATime(t *testing.T) {
+	faults := slices.Concat(network, []string{"mute", "deaf", "heal", "stop", "transfer"})
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWatched(t, raft.WithLease, rapid.IntRange(1, 5).Draw(t, "members"), 40_000, quiet)
+		w.run(time.Millisecond)
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			w.run(time.Duration(rapid.IntRange(0, 2000).Draw(t, "wait")) * time.Millisecond)
+			w.fault(rapid.SampledFrom(faults).Draw(t, "fault"))
+			require.Zero(t, w.leases)
+		}
+	})
+}
+
 // watched is a simulated cluster, and the views of its members.
 type watched struct {
 	*rapid.T
@@ -138,6 +154,7 @@ type watched struct {
 	leaders int           // how many of them say that their node leads
 	since   time.Duration // two or more do, or would from now on
 	longest time.Duration // that two or more did
+	leases  int           // events at which two or more had a lease
 	// differ says that there was a moment when members that ran named different leaders.
 	differ bool
 }
@@ -155,6 +172,9 @@ func newWatched(t *rapid.T, a algorithm.Algorithm, n int, ppm int64, network sim
 		cfg.Nodes[i].ClockRatePPM = rapid.Int64Range(-ppm, ppm).Draw(t, "clock")
 	}
 	cfg.Observer = func(e *sim.Event) {
+		if a.Leased && w.Sim != nil && w.leased(e.At) > 1 {
+			w.leases++
+		}
 		if w.leaders < 2 {
 			w.since = e.At
 		}
@@ -183,6 +203,16 @@ func newWatched(t *rapid.T, a algorithm.Algorithm, n int, ppm int64, network sim
 	w.Sim, err = sim.New(cfg)
 	require.NoError(t, err)
 	return w
+}
+
+// leased counts who leads by a lease.
+func (w *watched) leased(at time.Duration) (n int) {
+	for _, id := range w.names {
+		if w.views[id].Role == elector.Leader && w.LeaseUntil(id) > at {
+			n++
+		}
+	}
+	return n
 }
 
 // agree demands that all name one leader, the highest member if that is asked.

@@ -206,7 +206,7 @@ func omnipaxosCell(
 }
 
 // omnipaxosNames are the algorithms, and what the paper calls them. Its Raft is a port of etcd's.
-var omnipaxosNames = [][2]string{{"ble", "Omni-Paxos"}, {"raft", "Raft"},
+var omnipaxosNames = [][2]string{{"ble", "Omni-Paxos"}, {"raft-etcd", "Raft"},
 	{"raft-checkquorum", "Raft PV+CQ"}, {"vr", "VR"}, {"multipaxos", "Multi-Paxos"},
 	{"bmqelect", "bmqelect"}}
 

@@ -69,8 +69,8 @@ func (e raftElection) name() string {
 
 // algorithm is Raft, but with timeouts up to most and not up to twice the least.
 func (e raftElection) algorithm() algorithm.Algorithm {
-	a := raft.Basic
-	a.New = func(cfg algorithm.Config) algorithm.Machine { return narrow{raft.Basic.New(cfg), e} }
+	a := raft.Etcd
+	a.New = func(cfg algorithm.Config) algorithm.Machine { return narrow{raft.Etcd.New(cfg), e} }
 	return a
 }
 

@@ -17,6 +17,7 @@ func (r *rules) preCampaign() {
 // campaign enters the next term and asks for votes. The own one counts once it is durable.
 func (r *rules) campaign(why string, transfer bool) {
 	r.follow(r.Term+1, member.Nobody, why)
+	r.restart()
 	r.Role, r.votedFor = elector.Candidate, r.Cfg.Self()
 	r.ask(Message{Kind: RequestVote, Term: r.Term, LastLogTerm: r.log, Transfer: transfer})
 }
@@ -37,7 +38,8 @@ func (r *rules) vote(from int, request Message) {
 	if free && request.LastLogTerm >= r.log {
 		response.Term, response.Vote = request.Term, Granted
 		if request.Kind == RequestVote {
-			r.votedFor, r.since = r.Name(from), r.Now
+			r.votedFor = r.Name(from)
+			r.heard()
 		}
 	}
 	r.Hold(from, response)
@@ -52,7 +54,7 @@ func (r *rules) count(from int, answer Vote) {
 	r.granted.Put(from, answer == Granted)
 	r.rejected.Put(from, answer != Granted)
 	switch {
-	case len(r.Cfg.Order)-r.rejected.Count() < r.Cfg.Elector.QuorumSize():
+	case r.etcd && len(r.Cfg.Order)-r.rejected.Count() < r.Cfg.Elector.QuorumSize():
 		r.follow(r.Term, member.Nobody, "votes lost")
 	case !r.Quorum(r.granted) || !r.granted.Has(r.Self):
 	case r.pre:

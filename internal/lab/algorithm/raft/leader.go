@@ -1,7 +1,10 @@
 package raft
 
 import (
+	"slices"
+
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
@@ -11,18 +14,23 @@ type leading struct {
 	active  member.Set   // who answered in this interval of E
 	matched member.Set   // whose log has the leader's entry
 	target  int          // of the transfer that is on; Nobody if none is
+
+	acked   []algorithm.Time // by rank: when the newest AppendEntries left that it answered
+	suspect algorithm.Time   // AppendEntries that left before do not count for the lease
 }
 
 // lead appends the entry of the new term.
 func (r *rules) lead() {
 	r.follow(r.Term, r.Self, "votes of a quorum")
-	r.Role, r.leads, r.log = elector.Leader, leading{target: member.Nobody}, r.Term
+	r.Role, r.log = elector.Leader, r.Term
+	r.leads = leading{target: member.Nobody, suspect: r.Now,
+		acked: make([]algorithm.Time, len(r.Cfg.Order))}
 	r.replicate()
 }
 
 func (r *rules) replicate() {
 	r.leads.beat = r.After(r.Timing.HeartbeatBroadcast)
-	r.Broadcast(Message{Kind: AppendEntries, Term: r.Term})
+	r.order(member.All, AppendEntries)
 }
 
 // tend does what is due: after each E it sees who answered, and ends a transfer that has not
@@ -41,11 +49,41 @@ func (r *rules) tend() {
 	}
 }
 
+// order sends AppendEntries or TimeoutNow. After the latter another may lead, so that it takes an
+// AppendEntries from after the transfer to have a lease again.
+func (r *rules) order(to int, kind Kind) {
+	msg := Message{Kind: kind, Term: r.Term}
+	switch {
+	case kind == TimeoutNow:
+		r.leads.suspect = r.since.Add(r.e)
+	case r.lease:
+		msg.Sent = r.Now
+	}
+	r.Send(to, msg)
+}
+
+// Lease implements member.Rules. It begins when the newest AppendEntries left that a quorum, this
+// node included, has answered.
+func (r *rules) Lease() elector.Lease {
+	if r.Role != elector.Leader {
+		return elector.Lease{}
+	}
+	acked := slices.Clone(r.leads.acked)
+	acked[r.Self] = r.Now
+	slices.Sort(acked)
+	from := acked[len(acked)-r.Cfg.Elector.QuorumSize()]
+	if from < r.leads.suspect {
+		return elector.Lease{}
+	}
+	return elector.Lease{Term: r.Term, End: from.Add(r.e * 9 / 10)}
+}
+
 // acknowledge notes that a voter follows, and has the log.
-func (r *rules) acknowledge(from int) {
+func (r *rules) acknowledge(from int, sent algorithm.Time) {
 	r.leads.active.Put(from, true)
+	r.leads.acked[from] = max(r.leads.acked[from], sent)
 	if !r.leads.matched.Has(from) && from == r.leads.target {
-		r.Send(from, Message{Kind: TimeoutNow, Term: r.Term})
+		r.order(from, TimeoutNow)
 	}
 	r.leads.matched.Put(from, true)
 }
@@ -71,5 +109,5 @@ func (r *rules) transfer(in elector.Transfer) {
 	if r.leads.matched.Has(to) {
 		kind = TimeoutNow
 	}
-	r.Send(to, Message{Kind: kind, Term: r.Term})
+	r.order(to, kind)
 }

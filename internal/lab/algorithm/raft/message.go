@@ -3,6 +3,7 @@ package raft
 import (
 	"fmt"
 
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -52,4 +53,7 @@ type Message struct {
 	LastLogTerm lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
 	Vote        Vote     // in the responses to these
 	Transfer    bool     // in RequestVote: the leader wishes the candidate to win
+	// Sent is the time at which an AppendEntries left, on the leader's clock, and is repeated in
+	// the response; only where there is a lease.
+	Sent algorithm.Time
 }

@@ -12,13 +12,17 @@ import (
 
 // The variants.
 var (
-	Basic           = define("raft", "Raft", "Ongaro 2014", variant{})
-	WithPreVote     = define("raft-prevote", "Raft, PreVote", "etcd-io/raft", variant{preVote: true})
+	Basic       = define("raft", "Raft", "Ongaro 2014", variant{})
+	Etcd        = define("raft-etcd", "Raft of etcd", "etcd-io/raft", variant{etcd: true})
+	WithPreVote = define("raft-prevote", "Raft, PreVote", "etcd-io/raft",
+		variant{etcd: true, preVote: true})
 	WithCheckQuorum = define("raft-checkquorum", "Raft, PreVote and CheckQuorum", "etcd-io/raft",
-		variant{preVote: true, checkQuorum: true})
+		variant{etcd: true, preVote: true, checkQuorum: true})
+	WithLease = define("raft-lease", "Raft, leader lease", "tikv/tikv, tikv/raft-rs",
+		variant{etcd: true, preVote: true, checkQuorum: true, lease: true})
 )
 
-type variant struct{ preVote, checkQuorum bool }
+type variant struct{ etcd, preVote, checkQuorum, lease bool }
 
 func define(name, title, source string, v variant) algorithm.Algorithm {
 	tuned := etcd
@@ -26,13 +30,13 @@ func define(name, title, source string, v variant) algorithm.Algorithm {
 		tuned = dissertation
 	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
-		Tuned: tuned,
+		Leased: v.lease, Tuned: tuned,
 		New: member.Maker(func(m *member.Member) member.Rules {
 			disk, _ := m.Disk.(Disk)
 			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity(), votedFor: disk.VotedFor,
 				log: disk.LastLogTerm}
 			r.Term = disk.Term
-			r.follow(r.Term, member.Nobody, "start")
+			r.restart()
 			return r
 		}),
 	}
@@ -127,7 +131,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 		r.append(from, msg)
 	case AppendEntriesResponse:
 		if r.Role == elector.Leader {
-			r.acknowledge(from)
+			r.acknowledge(from, msg.Sent)
 		}
 	case TimeoutNow:
 		if r.Role == elector.Follower {
@@ -136,13 +140,14 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 	}
 }
 
-// answerLower tells a leader or candidate of a lower term about the higher one. As in etcd, a
-// candidate finds that out by itself where there is PreVote.
+// answerLower tells a leader or candidate of a lower term about the higher one. In etcd, a
+// candidate finds that out by itself, and without PreVote a leader too.
 func (r *rules) answerLower(from int, msg Message) {
 	switch {
+	case r.etcd && !r.preVote:
 	case msg.Kind == AppendEntries:
 		r.Hold(from, Message{Kind: AppendEntriesResponse, Term: r.Term})
-	case msg.Kind == PreVote, msg.Kind == RequestVote && !r.preVote:
+	case msg.Kind == PreVote, msg.Kind == RequestVote && !r.etcd:
 		r.Hold(from, Message{Kind: msg.Kind + 1, Term: r.Term, Vote: Rejected})
 	}
 }
@@ -179,16 +184,30 @@ func (r *rules) append(from int, msg Message) {
 	if r.Leader == member.Nobody {
 		r.Become(elector.Follower, from, "AppendEntries")
 	}
-	r.since, r.log = r.Now, msg.Term
-	r.Hold(from, Message{Kind: AppendEntriesResponse, Term: msg.Term})
+	r.heard()
+	r.log = msg.Term
+	r.Hold(from, Message{Kind: AppendEntriesResponse, Term: msg.Term, Sent: msg.Sent})
 }
 
-// follow is the only way back from every role. The timeout begins anew, and is drawn anew.
+// follow is the only way back from every role. In etcd the timeout begins anew with it; in the
+// dissertation only a leader's does, who had none.
 func (r *rules) follow(term lsn.Term, leader int, why string) {
 	if term != r.Term {
 		r.Term, r.votedFor = term, ""
 	}
+	if r.etcd || r.Role == elector.Leader {
+		r.restart()
+	}
 	r.Become(elector.Follower, leader, why)
 	r.pre, r.leads = false, leading{}
-	r.since, r.timeout = r.Now, r.e+r.Draw(r.e)
+}
+
+// restart lets the timeout begin anew, and draws it anew.
+func (r *rules) restart() { r.since, r.timeout = r.Now, r.e+r.Draw(r.e) }
+
+// heard lets it begin anew for a leader of this term, or for a candidate that got the vote.
+func (r *rules) heard() {
+	if r.since = r.Now; !r.etcd {
+		r.restart()
+	}
 }

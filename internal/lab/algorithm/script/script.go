@@ -108,7 +108,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	durable a              the oldest write of a is durable
 //	hide LEAD persists     messages of that name, and writes, are not written from now on
 //	count                  how many messages were sent since the last count, by name
-//	views                  what each node believes
+//	views                  what each node believes, and until when its lease runs
 //	messages               what is under way
 func (s *Script) Play(lines string) string {
 	s.out.Reset()
@@ -156,7 +156,7 @@ func (s *Script) do(verb string, args []string) error {
 	case "views":
 		for _, n := range s.nodes {
 			if n.machine != nil && n.id != algorithm.StoreNode {
-				s.say(n, "%s", viewText(n.view))
+				s.say(n, "%s%s", viewText(n.view), s.leaseText(n))
 			}
 		}
 		return nil
@@ -379,6 +379,17 @@ func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 
 func (s *Script) say(n *node, format string, args ...any) {
 	fmt.Fprintf(&s.out, "%s %s %s\n", s.now, n.id, fmt.Sprintf(format, args...))
+}
+
+// leaseText is the end of a leader's lease, on its own clock.
+func (s *Script) leaseText(n *node) string {
+	if !s.algorithm.Leased || n.view.Role != elector.Leader {
+		return ""
+	}
+	if lease := n.machine.(algorithm.Leased).Lease(); lease != (elector.Lease{}) {
+		return fmt.Sprintf(" lease=%s", lease.End)
+	}
+	return " without a lease"
 }
 
 func viewText(v algorithm.View) string {
