@@ -170,7 +170,7 @@ lab: ## compare all election algorithms, simulated, and write docs/laboratory.md
 	go run ./cmd/bmqnode lab --seeds $(LAB_SEEDS) -o .
 
 study: ## measure the failure detectors anew, for docs/detectors.md
-	go test ./elector/detector -run TestStudy -rewrite
+	go test ./elector/detector -run "TestStudy|Curves" -rewrite
 	go test ./internal/lab/report -run TestPlotsOfStudies -update
 
 clean: ## remove what was built

@@ -1,8 +1,10 @@
 package published
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +14,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 )
@@ -121,39 +122,28 @@ type countedElection struct {
 	sent counts
 }
 
-// TestMessagesOfElections counts what is sent, and requires the plot of docs: formulas as lines,
-// and what the simulator counted as marks.
+// TestMessagesOfElections counts what is sent, and requires the file of the plot of docs: what the
+// formulas say, and what the simulator counted.
 func TestMessagesOfElections(t *testing.T) {
-	plot := report.Plot{
-		Title: "Messages of one election",
-		About: "Lines are the formulas of the literature, marks what the simulator counted, from 3 to " +
-			"64 members: of the bully algorithm after a failure, of Chang and Roberts' ring if all " +
-			"start, of a list ring if one does.",
-		X: report.Axis{Label: "members", Ticks: []float64{3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, Log: true},
-		Y: report.Axis{Label: "messages: formula (line), simulator (marks)",
-			Ticks: []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}, Log: true},
+	var texts [6]string // of a series each
+	line := func(series int, label string, n int, formula, counted float64) {
+		texts[series] += fmt.Sprintf("%q,%d,%.5g,%.5g\n", label, n, formula, counted)
 	}
-	series := make([]report.Series, 5)
-	draw := func(s *report.Series, n, want, got float64) {
-		s.Curve = append(s.Curve, report.Point{X: n, Y: want})
-		s.Marks = append(s.Marks, report.Point{X: n, Y: got})
-	}
-	mean, random := report.Series{Label: "ring, mean: n H(n), and n"}, rand.New(rand.NewPCG(1979, 0))
-	for _, n := range plot.X.Ticks {
-		for i, e := range electionsOf(int(n)) {
+	random := rand.New(rand.NewPCG(1979, 0))
+	for _, n := range []int{3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
+		for i, e := range electionsOf(n) {
 			got := e.messages(t)
 			require.Equal(t, e.sent, got, "%s: %v members", e.label, n)
-			if i < len(series) {
-				series[i].Label = e.label
-				draw(&series[i], n, e.sent.total(), got.total())
+			if i < 5 {
+				line(i, e.label, n, e.sent.total(), got.total())
 			}
 		}
-		want, got := n*harmonic(n)+n, onRandomRings(t, int(n), random)
+		want, got := float64(n)*harmonic(float64(n))+float64(n), onRandomRings(t, n, random)
 		require.InDelta(t, want, got, want/4, "mean of rings of %v members", n)
-		draw(&mean, n, want, got)
+		line(5, "ring, mean: n H(n), and n", n, want, got)
 	}
-	plot.Series = slices.Insert(series, 2, mean)
-	testkit.Golden(t, "../../../docs/pictures/messages.svg", string(plot.SVG()))
+	testkit.Golden(t, "testdata/messages.csv",
+		"series,members,formula,counted\n"+strings.Join(texts[:], ""))
 }
 
 func (c counts) total() (sum float64) {

@@ -3,6 +3,8 @@ package report_test
 import (
 	"encoding/csv"
 	"os"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +37,15 @@ func TestPlotsOfStudies(t *testing.T) {
 		"omnipaxos": func() []byte {
 			return omnipaxosPlot(lines(t, "../published/testdata/omnipaxos.csv"))
 		},
+		"messages": func() []byte {
+			return messagesPlot(t, lines(t, "../published/testdata/messages.csv"))
+		},
+		"chen": func() []byte {
+			return chenPlot(t, lines(t, "../../../elector/detector/testdata/chen.csv"))
+		},
+		"phi": func() []byte {
+			return phiPlot(t, lines(t, "../../../elector/detector/testdata/phi.csv"))
+		},
 	} {
 		golden(t, "../../../../docs/pictures/"+picture+".svg", draw())
 	}
@@ -58,6 +69,75 @@ func omnipaxosPlot(lines [][]string) []byte {
 		}},
 		Lines: lines[1:],
 	}.SVG()
+}
+
+func messagesPlot(t *testing.T, lines [][]string) []byte {
+	p := report.CurvesPlot{
+		Title: "Messages of one election",
+		About: "Lines are the formulas of the literature, marks what the simulator counted, from 3 to " +
+			"64 members: of the bully algorithm after a failure, of Chang and Roberts' ring if all " +
+			"start, of a list ring if one does.",
+		X: report.Axis{Label: "members", Ticks: []float64{3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, Log: true},
+		Y: report.Axis{Label: "messages: formula (line), simulator (marks)",
+			Ticks: []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}, Log: true},
+		Series: curves(t, lines),
+	}
+	for i, s := range p.Series { // its columns are of a formula, and of what was counted
+		for k, mark := range s.Marks {
+			p.Series[i].Curve = append(p.Series[i].Curve, report.Point{X: mark.X, Y: mark.Y})
+			p.Series[i].Marks[k] = report.Point{X: mark.X, Y: mark.Low}
+		}
+	}
+	return p.SVG()
+}
+
+func chenPlot(t *testing.T, lines [][]string) []byte {
+	p := report.CurvesPlot{
+		Title: "NFD and a simple detector: after Chen and others",
+		About: "Mean time between mistakes against the bound of the detection time, in heartbeat " +
+			"periods: the exact curve of NFD-S, and what was simulated of NFD-S, NFD-E and a simple " +
+			"detector with two cutoffs.",
+		X: report.Axis{Label: "bound of the detection time, s (a heartbeat a second)",
+			Ticks: []float64{1, 1.5, 2, 2.5, 3, 3.5}},
+		Y: report.Axis{Label: "mean time between mistakes, s; bars: 95 %", Log: true,
+			Ticks: []float64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 3_000_000}},
+		Series: curves(t, lines),
+	}
+	p.Series[0].Curve, p.Series[0].Marks = p.Series[0].Marks, nil
+	return p.SVG()
+}
+
+func phiPlot(t *testing.T, lines [][]string) []byte {
+	return report.CurvesPlot{
+		Title: "Phi and NFD-E: after Hayashibara and others",
+		About: "Mistakes an hour against the mean detection time, for thresholds of phi from 0.5 to " +
+			"16 and margins of NFD-E from 5 to 160 ms.",
+		X: report.Axis{Label: "mean detection time, ms (a heartbeat each 100 ms)",
+			Ticks: []float64{0, 50, 100, 150, 200, 250}},
+		Y: report.Axis{Label: "mistakes an hour; bars: 95 %", Log: true,
+			Ticks: []float64{.1, 1, 10, 100, 1000, 10_000, 100_000}},
+		Series: curves(t, lines),
+	}.SVG()
+}
+
+// curves are the series of a file, as marks: a series, x, y, and the interval.
+func curves(t *testing.T, lines [][]string) (all []report.Series) {
+	for _, line := range lines[1:] {
+		if len(all) == 0 || all[len(all)-1].Label != line[0] {
+			i := slices.IndexFunc(all, func(s report.Series) bool { return s.Label == line[0] })
+			require.Negative(t, i, "%s: its lines stand together", line[0])
+			all = append(all, report.Series{Label: line[0]})
+		}
+		var of [4]float64
+		for i, field := range line[1:] {
+			v, err := strconv.ParseFloat(field, 64)
+			require.NoError(t, err)
+			of[i] = v
+		}
+		last := &all[len(all)-1]
+		last.Marks = append(last.Marks, report.Point{X: of[0], Y: of[1], Low: of[2], High: of[3]})
+	}
+	return all
 }
 
 // lines are those of a file of figures, the names of the columns first.
