@@ -1,26 +1,22 @@
 package bully
 
-import (
-	"github.com/bmqelect/bmqelect/lsn"
-)
+import "github.com/bmqelect/bmqelect/lsn"
 
 // Messages of Bully and UUID.
 type (
 	// Election tells a higher member of an election.
 	Election struct {
-		Epoch lsn.Term // of the round; 0 with Bully
+		Epoch lsn.Term // with UUID
 	}
 	// Answer says that a higher member takes the election over.
 	Answer struct{}
 	// Coordinator says that the sender leads.
 	Coordinator struct {
-		Epoch lsn.Term // of the round; 0 with Bully
+		Epoch lsn.Term // with UUID
 	}
-	// OK acknowledges a Coordinator.
-	OK struct {
-		Epoch lsn.Term // the Coordinator's
-	}
-	// Heartbeat says that the sender is alive; with Bully also that it leads.
+	// OK answers whatever UUID sends.
+	OK struct{}
+	// Heartbeat says that the sender leads.
 	Heartbeat struct{}
 )
 
@@ -48,5 +44,4 @@ type (
 func (Election) Name() string    { return "ELECTION" }
 func (Answer) Name() string      { return "ANSWER" }
 func (Coordinator) Name() string { return "COORDINATOR" }
-func (OK) Name() string          { return "OK" }
 func (Heartbeat) Name() string   { return "HEARTBEAT" }
