@@ -41,15 +41,16 @@
 // are ignored, and there is no timer. Otherwise it leads, sends COORDINATOR to all others, and
 // asks no quorum. Whoever gets COORDINATOR follows, and raises its epoch to that of the message.
 // Who gets ELECTION from a smaller member sends ELECTION on to those larger than itself, and begins
-// no round: the largest does nothing. Nobody is ever taken off the list: the detector's
-// MEMBER_FAILED marks an entry that no rule looks at, and notifyMemberFailed, which would begin a
-// round, has no caller. So nobody ever succeeds the largest, whom all name on when it is dead.
-// Choices: nobody calls electLeader in the program except its tests; here each member does, once,
-// T_a after its start, so that its round is 1. An ELECTION is sent on once in a life: the program
-// does so each time, 2^n messages of n members, which change nothing. COORDINATOR is sent once: the program tries three
-// times, at once, if its connection is broken, which it never renews. The detector and its
-// messages, PING, PING_REQUEST and MEMBER_FAILED every 3 s, are left out: nothing hangs on them.
-// The identifiers are Config.Order, not random.
+// no round: the largest does nothing. A detector probes a member at random, and if that does not
+// answer asks all others to; if they get no answer either, it sends MEMBER_FAILED to all. It marks
+// an entry that no rule looks at: nobody is ever taken off the list, and notifyMemberFailed, which
+// would begin a round, has no caller. So nobody ever succeeds the largest, and all name it on when
+// it is dead. Choices: nobody calls electLeader in the program except its tests; here each member
+// does, once, T_a after its start, so that its round is 1. An ELECTION is sent on once in a life:
+// the program does so each time, 2^n messages of n members, which change nothing. COORDINATOR and
+// FD_PING_REQUEST are sent once: the program tries three times, at once, over a connection that it
+// never renews. Probes begin each Timing.Inactivity, in the program 3 s, and each step waits for
+// T_a. The identifiers are Config.Order, not random.
 //
 // Guaranteed by Bully and Strict, while messages take less than T_a/2 and detection makes no
 // mistakes: the highest member that is alive leads, and of two in the paper's Normal both have the
@@ -91,7 +92,7 @@ var (
 		Title:    "Bully, epochs",
 		Source:   "github.com/gsharma/leader-election",
 		New:      member.Maker(beginUUID),
-		Deviates: "without its detector, whose findings nobody uses; ELECTION is sent on once",
+		Deviates: "each member calls for a round once; ELECTION is sent on once",
 	}
 )
 

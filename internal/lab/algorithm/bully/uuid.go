@@ -1,6 +1,8 @@
 package bully
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
@@ -11,10 +13,14 @@ type uuid struct {
 	*member.Member
 	user   member.Timer // when the program's user calls for a round
 	passed bool         // an ELECTION on
+	probe  member.Timer // of the detector
+	target int          // that it probes; Nobody between probes
+	asked  bool         // others to probe it
 }
 
 func beginUUID(m *member.Member) member.Rules {
-	return &uuid{Member: m, user: m.After(m.Timing.ElectionResult)}
+	return &uuid{Member: m, user: m.After(m.Timing.ElectionResult),
+		probe: m.After(m.Timing.Inactivity()), target: member.Nobody}
 }
 
 func (u *uuid) Receive(from int, msg algorithm.Message) {
@@ -29,6 +35,20 @@ func (u *uuid) Receive(from int, msg algorithm.Message) {
 		u.Term = max(u.Term, msg.Epoch)
 		u.Become(elector.Follower, from, "COORDINATOR")
 		u.Send(from, OK{})
+	case MemberFailed:
+		u.Send(from, OK{})
+	case Ping:
+		u.Send(from, Ack{Member: u.Cfg.Self(), For: msg.For})
+	case PingRequest:
+		if to := u.Cfg.Rank(msg.Member); to >= 0 && to != u.Self {
+			u.Send(to, Ping{For: u.Name(from)})
+		}
+	case Ack:
+		if asker := u.Cfg.Rank(msg.For); asker >= 0 && asker != u.Self {
+			u.Send(asker, Ack{Member: msg.Member})
+		} else if u.target != member.Nobody && msg.Member == u.Name(u.target) {
+			u.target, u.probe = member.Nobody, u.After(u.Timing.Inactivity())
+		}
 	}
 }
 
@@ -44,9 +64,38 @@ func (u *uuid) electLeader() {
 	u.Broadcast(Coordinator{round})
 }
 
+// detect goes on with the probe of a member, or begins the next one.
+func (u *uuid) detect() {
+	u.probe = u.After(u.Timing.ElectionResult)
+	if others := len(u.Cfg.Order) - 1; u.target == member.Nobody && others > 0 {
+		u.target, u.asked = int(u.Draw(time.Duration(others))), false
+		if u.target >= u.Self {
+			u.target++
+		}
+		u.Send(u.target, Ping{})
+		return
+	}
+	for i := range u.Others {
+		switch {
+		case i == u.target:
+		case u.asked:
+			u.Send(i, MemberFailed{u.Name(u.target)})
+		default:
+			u.Send(i, PingRequest{u.Name(u.target)})
+		}
+	}
+	if u.asked {
+		u.target, u.probe = member.Nobody, u.After(u.Timing.Inactivity())
+	}
+	u.asked = true
+}
+
 func (u *uuid) Tick() algorithm.Time {
 	if u.Due(&u.user) {
 		u.electLeader()
 	}
-	return u.user.When()
+	if u.Due(&u.probe) {
+		u.detect()
+	}
+	return member.Earliest(u.user, u.probe)
 }
