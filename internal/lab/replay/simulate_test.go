@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
