@@ -1,7 +1,7 @@
 package compare
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
@@ -15,34 +15,36 @@ var heats = []struct {
 	bad                 func(v float64) float64
 	scale               report.Scale
 }{
+	{"overlap", "overlap_s", "Time with two leaders, s", same, report.Scale{Least: 0.1, Most: 100}},
+	{"demotions", "demotions_per_hour", "Needless demotions, an hour", same,
+		report.Scale{Least: 0.1, Most: 1000}},
+	{"recovery", "recovery_s", "Time without a leader until the repair, s", same,
+		report.Scale{Least: 0.1, Most: 100}},
 	{"availability", "availability", "Availability, %",
 		func(v float64) float64 { return 100 - v }, report.Scale{Least: 0.1, Most: 100}},
-	{"recovery", "recovery_s", "Time without a leader until the repair, s", same,
-		report.Scale{Least: 0.1, Most: 40}},
-	{"demotions", "demotions_per_hour", "Leaders that were well and were deposed, an hour", same,
-		report.Scale{Least: 0.1, Most: 1000}},
-	{"overlap", "overlap_s", "Time with two leaders, s", same, report.Scale{Least: 0.1, Most: 60}},
 }
 
-// panels are the pictures of some figures of a topology; each figure has a mark.
+// ownTimers goes before the name of a figure with own timers.
+const ownTimers = "own "
+
+// panels are the pictures of some figures of a topology.
 var panels = map[string]report.Dots{
-	"crash": {Title: "Until survivors of a crash know a new leader, s",
-		About: "The first survivor is a circle, the last one a square.", Panels: []report.Panel{
-			crashPanel("its process is killed", "process-crash"),
-			crashPanel("its host vanishes", "host-crash"),
+	"crash": {Title: "Until the survivors of a crash know a new leader",
+		Marks: []string{"the first of them", "the last of them", "the last, with own timers"},
+		Panels: []report.Panel{
+			{Title: "The leader's process is killed", Unit: "s", Column: "process-crash",
+				Figures: []string{"first_knows_s", "last_knows_s", ownTimers + "last_knows_s"}},
+			{Title: "The leader's host vanishes", Unit: "s", Column: "host-crash",
+				Figures: []string{"first_knows_s", "last_knows_s", ownTimers + "last_knows_s"}},
 		}},
-	"cost": {Title: "What is sent while nothing goes wrong",
-		About: "Of five nodes together.", Panels: []report.Panel{
-			{Title: "messages a second", Column: "whole", Marks: []string{"messages_per_s"},
-				Scale: report.Scale{Least: 1, Most: 1000}},
-			{Title: "bytes a second", Column: "whole", Marks: []string{"bytes_per_s"},
-				Scale: report.Scale{Least: 10, Most: 10_000}},
+	"cost": {Title: "What five nodes send together while nothing goes wrong",
+		Marks: []string{"with equal timers", "with own timers"},
+		Panels: []report.Panel{
+			{Title: "Messages", Unit: "a second", Column: "whole",
+				Figures: []string{"messages_per_s", ownTimers + "messages_per_s"}},
+			{Title: "Bytes", Unit: "a second", Column: "whole",
+				Figures: []string{"bytes_per_s", ownTimers + "bytes_per_s"}},
 		}},
-}
-
-func crashPanel(title, topology string) report.Panel {
-	return report.Panel{Title: title, Column: topology,
-		Marks: []string{"first_knows_s", "last_knows_s"}, Scale: report.Scale{Least: 0.001, Most: 100}}
 }
 
 // plots draws rows: pictures by their names.
@@ -53,18 +55,18 @@ func plots(rows []Row) map[string][]byte {
 		Columns: Names(rows, func(r Row) string { return r.Topology }),
 		Strong:  ours.Elector.Name,
 	}
-	grid.At = func(part, line, column, mark string) (report.Interval, bool) {
-		i := slices.IndexFunc(rows, func(r Row) bool {
-			return r.Network == part && r.Algorithm == line && r.Topology == column
-		})
-		if i < 0 {
-			return report.Interval{}, false
-		}
-		return report.Interval(rows[i].Values[mark]), true
+	byName := map[string]Row{}
+	for _, r := range rows {
+		byName[r.String()] = r
+	}
+	grid.At = func(part, line, column, figure string) (report.Interval, bool) {
+		metric, own := strings.CutPrefix(figure, ownTimers)
+		r, ok := byName[Row{Topology: column, Network: part, Algorithm: line, Own: own}.String()]
+		return report.Interval(r.Values[metric]), ok
 	}
 	files := map[string][]byte{}
 	for _, h := range heats {
-		heat := report.Heat{Title: h.title, Mark: h.metric, Bad: h.bad, Scale: h.scale}
+		heat := report.Heat{Title: h.title, Figure: h.metric, Bad: h.bad, Scale: h.scale}
 		for _, t := range Topologies {
 			heat.Legend = append(heat.Legend, t.Name+": "+t.About)
 		}

@@ -14,15 +14,15 @@ const (
 	cellWide   = 62
 	cellHigh   = 28
 	panelWide  = 360
-	panelRow   = 18
+	panelRow   = 24
 )
 
 // Grid has figures by part, line and column: a picture is drawn of it.
 type Grid struct {
 	Parts, Lines, Columns []string
 	Strong                string // a line whose name stands out
-	// At returns the figure of a cell that has a name, such as a unit; false if there is none.
-	At func(part, line, column, mark string) (Interval, bool)
+	// At returns a figure of a cell by its name; false if there is none.
+	At func(part, line, column, figure string) (Interval, bool)
 }
 
 // Interval is a mean and its interval of 95 %.
@@ -41,16 +41,23 @@ func (s Scale) share(v float64) float64 {
 
 // Heat is a picture of one figure in all cells of a Grid, the deeper red the worse.
 type Heat struct {
-	Title, Mark string
-	Bad         func(v float64) float64 // how bad a value is, on the scale
-	Scale       Scale
-	Legend      []string // what the columns are
+	Title, Figure string
+	Bad           func(v float64) float64 // how bad a value is, on the scale; its own inverse
+	Scale         Scale
+	Legend        []string // what the columns are
 }
 
 // SVG draws the picture.
 func (m Heat) SVG(g Grid) []byte {
 	s := &sheet{y: 30}
 	s.text("title", gridLabels, s.y, m.Title, "")
+	s.y += 18
+	s.text("legend", gridLabels, s.y, "A mean, and below it its interval of 95 %.", "")
+	for i, v := 0, m.Scale.Least; v <= m.Scale.Most*1.01; i, v = i+1, v*10 {
+		x := gridLeft + 120 + i*2*cellWide
+		m.fill(s, x, s.y-10, 14, v)
+		s.text("legend", x+19, s.y, Brief(m.Bad(v)), "")
+	}
 	for _, part := range g.Parts {
 		s.y += 34
 		s.text("variant", gridLabels, s.y+12, part, "")
@@ -63,7 +70,7 @@ func (m Heat) SVG(g Grid) []byte {
 		for _, line := range g.Lines {
 			s.text(g.labelClass(line), gridLabels, s.y+18, line, "")
 			for i, column := range g.Columns {
-				if e, ok := g.At(part, line, column, m.Mark); ok {
+				if e, ok := g.At(part, line, column, m.Figure); ok {
 					m.cell(s, gridLeft+i*cellWide, e)
 				}
 			}
@@ -88,13 +95,20 @@ func (g *Grid) labelClass(line string) string {
 }
 
 func (m Heat) cell(s *sheet, x int, e Interval) {
-	s.add(`<rect class="noreign" fill-opacity="%.2f" x="%d" y="%d" width="%d" height="%d"/>`,
-		0.75*m.Scale.share(m.Bad(e.Mean)), x, s.y, cellWide-1, cellHigh-1)
-	s.text("tick strong", x+cellWide/2, s.y+12, Brief(e.Mean), "")
-	if e.Low != e.High {
-		s.add(`<text class="tick" style="font-size:8px" x="%d" y="%d">%s</text>`,
-			x+cellWide/2, s.y+23, Brief(e.Low)+"-"+Brief(e.High))
+	m.fill(s, x, s.y, cellWide-1, m.Bad(e.Mean))
+	write := func(y, size int, text string) {
+		s.add(`<text style="text-anchor:middle;font-size:%dpx" x="%d" y="%d">%s</text>`, size,
+			x+cellWide/2, y, text)
 	}
+	write(s.y+12, 11, Brief(e.Mean))
+	if e.Low != e.High {
+		write(s.y+23, 9, Brief(e.Low)+"-"+Brief(e.High))
+	}
+}
+
+func (m Heat) fill(s *sheet, x, y, width int, bad float64) {
+	s.add(`<rect class="noreign" fill-opacity="%.2f" x="%d" y="%d" width="%d" height="%d"/>`,
+		0.6*m.Scale.share(bad), x, y, width, min(width, cellHigh-1))
 }
 
 // Brief is a figure with at most three digits, except that all before the point stay.
@@ -128,31 +142,40 @@ func (s *sheet) picture(width int, title, about string) []byte {
 
 // Dots is a picture of some columns of a Grid: a panel for each, and a line in it for each line.
 type Dots struct {
-	Title, About string
-	Panels       []Panel
+	Title  string
+	Marks  []string // what the marks are, at most as many as dotLooks
+	Panels []Panel
 }
 
-// Panel has some figures of a column, one mark each.
+// Panel has some figures of a column, one for each mark. Its scale fits them.
 type Panel struct {
-	Title, Column string
-	Marks         []string
-	Scale         Scale
+	Title, Unit, Column string
+	Figures             []string
 }
 
-// dotLooks are the marks of a panel.
+// dotLooks are the marks: to be drawn at a place, with a bar in their color. They are one below
+// the other.
 var dotLooks = []struct{ class, mark string }{
-	{"candidate", `<circle class="candidate" cx="%d" cy="%d" r="4.5"/>`},
-	{"figures", `<path class="figures" transform="translate(%d,%d)" d="M-4-4H4V4H-4z"/>`},
+	{"candidate", `<circle class="candidate" cx="%d" cy="%d" r="4"/>`},
+	{"figures", `<path class="figures" transform="translate(%d,%d)" d="M-3.5-3.5H3.5V3.5H-3.5z"/>`},
+	{"leader", `<path class="leader" transform="translate(%d,%d)" d="M0-5L5 0L0 5L-5 0z"/>`},
 }
 
 // SVG draws the picture.
 func (d Dots) SVG(g Grid) []byte {
 	s := &sheet{y: 30}
 	s.text("title", gridLabels, s.y, d.Title, "")
-	s.text("legend", gridLabels, s.y+18, d.About+" Bars are intervals of 95 %.", "")
-	s.y += 24
+	s.y += 20
+	x := gridLabels
+	for i, name := range append(d.Marks, "bars: intervals of 95 %") {
+		if i < len(d.Marks) {
+			s.add(dotLooks[i].mark, x+5, s.y-4)
+		}
+		s.text("legend", x+14, s.y, name, "")
+		x += 30 + len(name)*letterWidth
+	}
 	for _, part := range g.Parts {
-		s.y += 26
+		s.y += 30
 		s.text("variant", gridLabels, s.y+12, part, "")
 		top := s.y
 		for i, p := range d.Panels {
@@ -161,31 +184,49 @@ func (d Dots) SVG(g Grid) []byte {
 		}
 	}
 	s.y += 6
-	return s.picture(gridLeft+len(d.Panels)*(panelWide+20)+gridLabels, d.Title, d.About)
+	return s.picture(gridLeft+len(d.Panels)*(panelWide+20)+gridLabels, d.Title,
+		"A line for each algorithm. "+strings.Join(d.Marks, ". ")+". Bars are intervals of 95 %.")
+}
+
+// scale goes over whole powers of ten from the least figure above 0 of all parts to the greatest.
+func (p Panel) scale(g Grid) Scale {
+	s := Scale{math.Inf(1), 0}
+	for _, part := range g.Parts {
+		for _, line := range g.Lines {
+			for _, figure := range p.Figures {
+				if e, ok := g.At(part, line, p.Column, figure); ok && e.Mean > 0 {
+					s.Least, s.Most = min(s.Least, max(e.Low, e.Mean/10)), max(s.Most, e.High)
+				}
+			}
+		}
+	}
+	power := func(v float64, round func(float64) float64) float64 {
+		return math.Pow(10, round(math.Log10(v)))
+	}
+	return Scale{power(s.Least, math.Floor), power(s.Most*1.001, math.Ceil)}
 }
 
 func (p Panel) draw(s *sheet, left int, part string, g Grid) {
-	at := func(v float64) int { return left + 20 + int(math.Round(p.Scale.share(v)*(panelWide-40))) }
-	s.text("figures", left+20, s.y-4, p.Title, "")
-	bottom := s.y + 20 + len(g.Lines)*panelRow
-	for v := p.Scale.Least; v < p.Scale.Most*1.5; v *= 10 {
+	scale := p.scale(g)
+	at := func(v float64) int { return left + 20 + int(math.Round(scale.share(v)*(panelWide-40))) }
+	s.text("figures", left+20, s.y-4, p.Title+", "+p.Unit, "")
+	bottom := s.y + 22 + len(g.Lines)*panelRow
+	for v := scale.Least; v < scale.Most*1.5; v *= 10 {
 		s.add(`<line class="grid" x1="%[1]d" y1="%[2]d" x2="%[1]d" y2="%[3]d"/>`, at(v), s.y+16, bottom)
 		s.text("tick", at(v), s.y+12, Brief(v), "")
 	}
-	s.y += 28
+	s.y += 30
 	for _, line := range g.Lines {
 		if left == gridLeft {
 			s.text(g.labelClass(line), gridLabels, s.y+4, line, "")
 		}
-		for i, mark := range p.Marks {
-			e, ok := g.At(part, line, p.Column, mark)
-			if !ok {
-				continue
+		for i, figure := range p.Figures {
+			if e, ok := g.At(part, line, p.Column, figure); ok {
+				y := s.y + 5*i - 5*(len(p.Figures)-1)/2
+				s.add(`<rect class="%s" x="%d" y="%d" width="%d" height="2"/>`, dotLooks[i].class, at(e.Low),
+					y-1, max(at(e.High)-at(e.Low), leastWidth))
+				s.add(dotLooks[i].mark, at(e.Mean), y)
 			}
-			look := dotLooks[i]
-			s.add(`<rect class="%s" x="%d" y="%d" width="%d" height="4"/>`, look.class, at(e.Low), s.y-2,
-				max(at(e.High)-at(e.Low), leastWidth))
-			s.add(look.mark, at(e.Mean), s.y)
 		}
 		s.y += panelRow
 	}
