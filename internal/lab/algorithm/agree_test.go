@@ -40,6 +40,7 @@ var agreeing = []struct {
 	{gmt.GMT, network, false}, // members that forgot who led may split the votes for ever
 	{bully.Bully, slices.Concat(processes, network), true},
 	{bully.Strict, slices.Concat(processes, network), true},
+	{bully.UUID, processes, true}, // after a partition two leaders stay
 	{ring.Ring, processes, true},
 	{ring.List, processes, true},
 	// A link that comes back between ELECTION and ELECTED lets the highest hear of a leader that
@@ -103,6 +104,7 @@ func TestTwoLeadersAtATime(t *testing.T) {
 	}{
 		{zookeeper.ZooKeeper, 0},
 		{kubernetes.Kubernetes, 0},
+		{kubernetes.Release, ttl},
 		{etcdlease.EtcdLease, slowest + 2*ttl/10 + ttl/40},
 	} {
 		t.Run(c.Name, func(t *testing.T) {
@@ -245,6 +247,9 @@ func (w *watched) fault(what string) {
 	case what == "stop" && !w.down[a] && !w.still[a]:
 		w.down[a] = true
 		err = w.Stop(a)
+		if _, runs := w.views[a]; runs {
+			w.run(1100 * time.Millisecond) // it releases its lease
+		}
 	case what == "transfer" && a != b:
 		_ = w.Transfer(a, b) // most cannot
 	case what == "restart" && w.down[a]:

@@ -32,7 +32,7 @@ var examples = []example{
 	{"gmt", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"bully", "flapping-node", "rank unseats", costsDemotions},
 	{"bully-strict", "leader-ping-pong", "elections halt all", costsDemotions},
-	{"bully-uuid", "leader-crash", "nobody succeeds the highest", costsLeader},
+	{"bully-uuid", "quorum-loss-hub", "no quorum", costsLeader},
 	{"ring", "flapping-node", "lost tokens", costsLeader},
 	{"ring-list", "quorum-loss-hub", "there is no ring", costsLeader},
 	{"raft", "chained", "any higher term unseats", costsDemotions},
@@ -46,9 +46,10 @@ var examples = []example{
 	{"ble", "voter-crash-keeps-its-vote", "no quorum", costsOverlap},
 	{"vr", "full-restart", "all have forgotten", costsLeader},
 	{"multipaxos", "chained", "hearsay unseats", costsDemotions},
-	{"zookeeper", "quorum-loss-hub", "only the hub sees the store", costsLeader},
-	{"etcd-lease", "quorum-loss-hub", "only the hub sees the store", costsLeader},
+	{"zookeeper", "constrained", "the store has no leader", costsLeader},
+	{"etcd-lease", "constrained", "the store has no leader", costsLeader},
 	{"kubernetes", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
+	{"kubernetes-release", "minority-partition-with-leader", "a release gets no answer", costsOverlap},
 }
 
 // play plays the example with the file's own seed, and returns its line of the page.

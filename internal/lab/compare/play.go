@@ -112,7 +112,8 @@ func (c Cell) play(ctx context.Context, seeds int) (Row, error) {
 // run plays one seed.
 func (c Cell) run(sc *scenario.Scenario, o replay.Options) (Figures, error) {
 	s := stage{rng: rand.New(rand.NewPCG(o.Seed, uint64(len(c.Topology.Name)))), network: c.Network,
-		warmUp: c.warmUp()}
+		warmUp: c.warmUp(), store: c.Algorithm.Store != nil}
+	o.Store = c.Topology.store
 	for _, n := range sc.Nodes {
 		s.ids = append(s.ids, n.ID)
 	}

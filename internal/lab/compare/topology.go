@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -27,6 +28,7 @@ type Topology struct {
 	prepares               time.Duration
 	lasts                  time.Duration // 0 is faultFor
 	own                    bool          // is played with the algorithms' own timers, too
+	store                  sim.Store     // where that of an algorithm is which has one
 }
 
 // Topologies are all, in the order of the tables.
@@ -61,6 +63,13 @@ var Topologies = []Topology{
 	{Name: "restart-least", About: "the node that is preferred least does", Nodes: 5,
 		lasts: 3 * time.Minute, repair: nothing,
 		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[len(s.ids)-1]) }},
+	{Name: "store-crash", About: "the store, of whom has one, elects another leader", Nodes: 5,
+		fault: func(s *stage) error { return s.sim.FailStore(false) }, repair: nothing},
+	{Name: "store-cut-off", About: "the store is on machines of its own, and the leader alone loses " +
+		"its link to it", Nodes: 5, store: sim.Store{Apart: true}, fault: cutOffStore},
+	{Name: "store-down", About: "nobody reaches the store", Nodes: 5,
+		fault:  func(s *stage) error { return s.sim.FailStore(true) },
+		repair: func(s *stage) error { return s.sim.FixStore() }},
 }
 
 // stage is a run to which a topology does something.
@@ -72,6 +81,7 @@ type stage struct {
 	network Network
 	warmUp  time.Duration
 	hub     elector.NodeID
+	store   bool // the algorithm has one
 	done    Fault
 }
 
@@ -201,6 +211,13 @@ func constrain(s *stage) error {
 		s.leader = s.others()[0]
 	}
 	return s.keepLinks(s.star(s.hub, s.others()...)...)
+}
+
+func cutOffStore(s *stage) error {
+	if !s.store {
+		return nil
+	}
+	return s.cutBoth(s.leader, algorithm.StoreNode)
 }
 
 func chain(s *stage) error {

@@ -68,7 +68,7 @@ func (l *Lane) asked(t time.Duration) bool {
 	for _, tr := range slices.Backward(l.Transitions) {
 		if tr.At <= t && tr.From == elector.Leader {
 			return tr.Reason == elector.Transferred || tr.Reason == elector.Resigned ||
-				tr.To == elector.Dormant
+				tr.To == elector.Dormant || tr.Why == "stop"
 		}
 	}
 	return false

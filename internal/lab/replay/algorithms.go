@@ -28,7 +28,7 @@ func Algorithms() []algorithm.Algorithm {
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
 		raft.Basic, raft.Etcd, raft.WithPreVote, raft.WithCheckQuorum, raft.WithLease,
 		omega.ID, omega.LC, omega.L, ble.BLE, vr.VR, multipaxos.MultiPaxos,
-		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
+		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes, kubernetes.Release,
 	}
 }
 

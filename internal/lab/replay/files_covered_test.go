@@ -59,7 +59,8 @@ var covered = []struct {
 	{"one-way cuts", []string{"one-way-leader-deaf", "one-way-leader-mute", "one-way-follower-deaf",
 		"one-way-follower-mute"}, cutsOneWay},
 	{"partial partitions", []string{
-		"bridge", "bridge-to-the-old-leader", "chained", "hearsay", "old-leader-keeps-one-link",
+		"bridge", "bridge-to-the-old-leader", "chained", "constrained", "hearsay",
+		"old-leader-keeps-one-link",
 		"partial-chain", "partial-chain-leader-at-the-end", "partial-hub", "partial-ring",
 		"partial-ring-cold", "quorum-loss-hub", "two-leaves",
 	}, func(s *scenario.Scenario) bool { return does(s, "cut") && !cutsOneWay(s) }},

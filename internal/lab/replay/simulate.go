@@ -28,6 +28,8 @@ type Options struct {
 	// Algorithm is what the nodes run; the zero Algorithm is this project's own. Where it goes
 	// by identifiers it prefers the leader of the scenario's beginning.
 	Algorithm algorithm.Algorithm
+	// Store says where the store is of an algorithm that has one.
+	Store sim.Store
 	// Direct, if not nil, may arrange with At what happens besides the timeline.
 	Direct func(*sim.Sim)
 	// Observer, if not nil, gets every event, as that of sim.Config does.
@@ -63,7 +65,7 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		p.rec.AddStore(algorithm.StoreNode)
 	}
 	config := sim.Config{
-		Algorithm: o.Algorithm, Order: order(sc),
+		Algorithm: o.Algorithm, Order: order(sc), Store: o.Store,
 		Seed: o.Seed, Network: faults(sc.Network), FsyncMin: fsyncMin, FsyncMax: fsyncMax,
 		Begin:    sim.Begin{Leader: sc.Begin.Leader, Term: sc.Begin.Term},
 		Observer: p.observe,

@@ -37,6 +37,8 @@ type Config struct {
 	// Redial is the longest time from when a connection becomes possible to when
 	// it is made; each draws its own. 0 means half the inactivity interval, at most 500 ms.
 	Redial time.Duration
+	// Store is where the store is of an algorithm that has one.
+	Store Store
 	// Begin, if it names a leader, lets time 0 find that leader established.
 	Begin Begin
 	// Checks are demanded except for those that the electors' unsafe settings lift
@@ -98,6 +100,7 @@ func (c Config) withDefaults() Config {
 	inactive := c.Nodes[0].Elector.Timing.Inactivity()
 	c.LinkTimeout = cmp.Or(c.LinkTimeout, min(2*inactive, 3*time.Second))
 	c.Redial = cmp.Or(c.Redial, min(inactive/2, 500*time.Millisecond))
+	c.Store.Election = cmp.Or(c.Store.Election, time.Second)
 	if c.Algorithm.New == nil {
 		c.Algorithm = ours.Elector
 	}

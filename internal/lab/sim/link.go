@@ -34,8 +34,9 @@ type end struct {
 // direction is one way of a link.
 type direction struct {
 	Faults
-	cut  bool          // what is sent or arrives here is lost
-	last time.Duration // when the newest ordered arrival is due: TCP keeps order
+	cut    bool          // what is sent or arrives here is lost
+	stream stream        // to the store or from there
+	last   time.Duration // when the newest ordered arrival is due: TCP keeps order
 }
 
 // side is the index of n's end.

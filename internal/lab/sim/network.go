@@ -49,48 +49,18 @@ func (s *Sim) setCut(l *link, i int, cut bool) {
 	}
 	s.observe(Event{Kind: kind, Node: l.nodes[1-i].id, Peer: l.nodes[i].id})
 	s.refresh(l)
-	s.routeStore(l.nodes[1-i], l.nodes[i])
-}
-
-// routeStore cuts a member's way to the store while it has open ways to fewer voters than a
-// quorum, itself included, and likewise the way back: as if the store ran on the voters'
-// machines. Only cuts count: the store survives crashes of voters.
-func (s *Sim) routeStore(from, to *node) {
-	store := s.byName[algorithm.StoreNode]
-	if store == nil || from == store || to == store {
-		return
+	if l.nodes[1] != s.store.node {
+		s.settleStore()
 	}
-	for _, n := range []*node{from, to} {
-		open := [2]int{1, 1} // ways from the voters, and to them
-		for _, l := range n.links {
-			if i := l.side(n); l.nodes[1-i] != store {
-				open[0] += count(!l.dirs[i].cut)
-				open[1] += count(!l.dirs[1-i].cut)
-			}
-		}
-		l := n.link(store)
-		for way, ways := range open {
-			i := l.side(n)
-			if way == 1 {
-				i = 1 - i
-			}
-			s.setCut(l, i, ways < n.Elector.QuorumSize())
-		}
-	}
-}
-
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // HealAll ends every cut.
 func (s *Sim) HealAll() {
 	for _, l := range s.links {
-		s.setCut(l, 0, false)
-		s.setCut(l, 1, false)
+		if l.nodes[1] != s.store.node || s.cfg.Store.Apart {
+			s.setCut(l, 0, false)
+			s.setCut(l, 1, false)
+		}
 	}
 }
 
@@ -112,7 +82,7 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 	}
 	for _, l := range s.links {
 		if isStore(l.nodes[1].NodeConfig) {
-			continue // it is on no side; routeStore sees to it
+			continue // it is on no side; settleStore sees to it
 		}
 		apart := of[l.nodes[0].index] != of[l.nodes[1].index]
 		s.setCut(l, 0, apart)
@@ -183,6 +153,10 @@ func (s *Sim) transmit(from, to *node, in algorithm.Input) {
 	way := happening{node: from, boot: from.boots, link: l, end: i, epoch: l.epoch, in: in,
 		number: s.sent}
 	s.observeMessage(EventSent, from.id, to.id, &way)
+	if from == s.store.node || to == s.store.node {
+		s.carry(from, to, &way)
+		return
+	}
 	d := &l.dirs[i]
 	if d.cut || s.chance(d.LossPPM) {
 		s.observeMessage(EventLost, from.id, to.id, &way)

@@ -20,7 +20,8 @@ type node struct {
 	entropy *rand.Rand
 	links   []*link // one to every other node, in their order
 	disk    disk
-	boots   int // numbers this node's processes, over all its disks
+	replica replica // of the store
+	boots   int     // numbers this node's processes, over all its disks
 
 	machine algorithm.Machine // nil while no process runs
 	elector *ours.Machine     // the same, if it is that; nil if not

@@ -94,6 +94,8 @@ func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 		l.ends[i] = end{}
 		s.refresh(l)
 	}
+	n.replica.gone = silent
+	s.settleStore()
 }
 
 // Restart starts a process on the node's disk. It returns an error if one runs.
@@ -107,6 +109,8 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	n.elector, _ = n.machine.(*ours.Machine)
 	n.term, n.view = 0, algorithm.View{}
 	n.boots++
+	n.replica.gone = false
+	s.settleStore()
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever

@@ -24,6 +24,7 @@ type Sim struct {
 	nodes   []*node
 	byName  map[elector.NodeID]*node
 	links   []*link
+	store   ensemble
 	network *rand.Rand // what the network and the disks do
 	spec    *spec.Cluster
 	sent    int               // messages
@@ -138,6 +139,7 @@ func (s *Sim) addNodes() error {
 			s.links = append(s.links, l)
 		}
 	}
+	s.placeStore()
 	return nil
 }
 

@@ -1,5 +1,6 @@
 // Package etcdlease is the election of etcd's client library, clientv3/concurrency: Election
-// on a Session, which is a lease that the client keeps alive.
+// on a Session, which is a lease that the client keeps alive. Read: client/v3/lease.go,
+// concurrency/{election,session}.go and server/lease/lessor.go of etcd v3.8.0-alpha.0 (c34dc7ee0).
 //
 // A member puts a key under its lease (Txn: if it is not there). The key with the lowest
 // create revision leads; each other waits for the deletion of the one before it. The
@@ -19,71 +20,75 @@
 // until its next keep-alive is answered: up to a third of the TTL more. Writes are to be
 // fenced by the create revision, which is View.Term; it rises from leader to leader.
 //
-// TTL is Timing.Inactivity. A lab's TTL may be below etcd's 5 s; so the 500 ms are a tenth
-// of the TTL here, and the second two tenths. Other requests are repeated like keep-alives,
-// as TCP would.
+// TTL is Timing.Inactivity; etcd's default is 60 s, and its least 5 s. For a shorter one the
+// 500 ms are a tenth of the TTL here, and the second two tenths.
 //
 // It guarantees one leader per create revision. It needs the store: a member that alone
 // reaches it leads, whomever else it can reach.
 package etcdlease
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/store"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/store/queue"
 )
 
 // EtcdLease is the election on a session of etcd.
 var EtcdLease = algorithm.Algorithm{
-	Name:   "etcd-lease",
-	Title:  "etcd election",
-	Source: "etcd clientv3/concurrency: Election, Session",
-	New:    newMachine,
-	Store: func(cfg algorithm.Config) algorithm.Machine {
-		return store.New(store.Etcd, cfg.Elector.Timing.Inactivity()/10)
-	},
+	Name:             "etcd-lease",
+	Title:            "etcd election",
+	Source:           "etcd clientv3/concurrency: Election, Session",
+	New:              member.Maker(begin),
+	Store:            store.New(&store.Etcd, looks),
 	OneLeaderPerTerm: true,
+}
+
+// looks is how often client and store look at their clocks.
+func looks(t elector.Timing) time.Duration {
+	return max(min(t.Inactivity()/10, 500*time.Millisecond), 1)
 }
 
 // machine is one member's client.
 type machine struct {
-	queue.Client
+	store.Client
 	looks   algorithm.Time // how often the client looks whether a keep-alive is due
 	booted  algorithm.Time // it looks at multiples of that from here on
 	renewed algorithm.Time // when an answer last put off the deadline
 	asked   algorithm.Time // when it last sent a keep-alive
 }
 
-func newMachine(cfg algorithm.Config) algorithm.Machine {
-	ttl := cfg.Elector.Timing.Inactivity()
-	return &machine{looks: max(algorithm.Time(ttl)/10, 1),
-		Client: queue.Client{Self: cfg.Self(), API: store.Etcd, TTL: ttl}}
+func begin(m *member.Member) member.Rules {
+	c := &machine{looks: algorithm.Time(looks(m.Timing)), booted: m.Now, Client: store.Client{
+		Member: m, API: &store.Etcd, TTL: m.Timing.Inactivity(), Oldest: "lowest create revision"}}
+	c.NewSession("start")
+	return c
 }
 
-// Step implements algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.Clear()
-	if _, ok := in.(algorithm.Start); ok {
-		m.Boot(entropy)
-		m.booted = now
-		m.NewSession(now, "start")
-	}
-	if m.View().Role == elector.Dormant {
-		return m.Effects
-	}
+// Input asks again when there is a new connection, and ends the session with the process.
+func (m *machine) Input(in algorithm.Input) {
 	switch in := in.(type) {
-	case elector.Tick:
-		m.tick(now)
-	case algorithm.Received:
-		m.receive(now, in.Message)
+	case elector.LinkUp:
+		m.Resume(in.Peer)
 	case elector.Stop:
-		m.Call(now, store.Revoke)
-		m.See(elector.Dormant, store.Key{}, "session closed")
-		return m.Effects
+		m.Call(m.API.Revoke)
 	}
-	m.Effects.Wake = min(m.callDue(), m.keepAliveDue(), m.deadline())
-	return m.Effects
+}
+
+// Tick looks at the clock.
+func (m *machine) Tick() algorithm.Time {
+	if m.Session != 0 && m.Now >= m.deadline() {
+		m.NewSession("no keep-alive was answered for a TTL")
+	}
+	if m.Session == 0 {
+		return elector.Never
+	}
+	if m.Now >= m.keepAliveDue() {
+		m.keepAlive()
+	}
+	return min(m.keepAliveDue(), m.deadline())
 }
 
 // look is the first moment from t on at which the client looks. It looks at multiples of every
@@ -93,62 +98,29 @@ func (m *machine) look(t, every algorithm.Time) algorithm.Time {
 }
 
 func (m *machine) keepAliveDue() algorithm.Time {
-	if m.Lease == 0 {
-		return elector.Never
-	}
 	return m.look(max(m.renewed.Add(m.TTL/3), m.asked+1), m.looks)
 }
 
 // deadline is when the client finds that it waited too long: the lease may have ended.
-func (m *machine) deadline() algorithm.Time {
-	if m.Lease == 0 {
-		return elector.Never
-	}
-	return m.look(m.renewed.Add(m.TTL)+1, 2*m.looks)
+func (m *machine) deadline() algorithm.Time { return m.look(m.renewed.Add(m.TTL)+1, 2*m.looks) }
+
+func (m *machine) keepAlive() {
+	m.asked = m.Now
+	m.KeepAlive()
 }
 
-func (m *machine) callDue() algorithm.Time {
-	if m.Pending.Op == 0 {
-		return elector.Never
-	}
-	return m.Sent + m.looks
-}
-
-func (m *machine) tick(now algorithm.Time) {
+// Receive acts on what the store says.
+func (m *machine) Receive(_ int, msg algorithm.Message) {
+	r, _ := msg.(store.Reply)
+	granted := m.Session == 0 && m.Answered(msg)
 	switch {
-	case now >= m.deadline():
-		m.NewSession(now, "no keep-alive was answered for a TTL")
-	case now >= m.callDue():
-		m.Send(now, m.Pending)
-	case now >= m.keepAliveDue():
-		m.keepAlive(now)
-	}
-}
-
-func (m *machine) keepAlive(now algorithm.Time) {
-	m.asked = now
-	m.KeepAlive(now)
-}
-
-func (m *machine) receive(now algorithm.Time, message algorithm.Message) {
-	if !m.Counts(message) {
+	case m.Session != 0 && r.Lease == m.Session && r.Gone:
+		m.NewSession("the lease is gone")
 		return
+	case granted, m.Session != 0 && r.Lease == m.Session && r.Xid == 0:
+		m.renewed = m.Now
 	}
-	switch r := message.(type) {
-	case store.Event:
-		m.Deleted(now)
-	case store.Reply:
-		if r.Lease == 0 {
-			m.NewSession(now, "the lease is gone")
-			return
-		}
-		granted := r.Op == store.Grant && m.Lease == 0
-		if granted || r.Op == store.KeepAlive {
-			m.renewed = now
-		}
-		m.Answered(now, r, "lowest create revision")
-		if granted {
-			m.keepAlive(now)
-		}
+	if m.Hear(msg); granted {
+		m.keepAlive()
 	}
 }

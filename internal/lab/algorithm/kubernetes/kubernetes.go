@@ -1,6 +1,8 @@
 // Package kubernetes is the leader election of client-go (tools/leaderelection) with a Lease
 // object: who renews the record in it leads, and who has seen no change of the record for a
-// lease duration takes it over, by compare-and-swap on its resource version.
+// lease duration takes it over, by compare-and-swap on its resource version. Read: client-go at
+// 32ce75a7d (July 2026), tools/leaderelection/{leaderelection.go, resourcelock}, and
+// controller-runtime at 86a0d40e (August 2026).
 //
 // The client's rules, with the ratios of its defaults of 15, 10 and 2 seconds; the lease
 // duration is Timing.Inactivity:
@@ -8,17 +10,28 @@
 //     reads the record. If it has changed, the candidate observes it: it keeps the record
 //     and the time on its own clock. If the observation is a lease duration old, or nobody
 //     holds the record, it writes itself into it, with leaderTransitions one higher.
-//   - The leader renews a retry period after its last success. It writes at once, over the
-//     version that it knows; if that fails it reads first. It tries every retry period.
+//   - The leader renews at once, and then a retry period after each success. It writes over the
+//     version that it knows; if that fails it reads first. Until it succeeds it tries at the
+//     beats of a retry period.
 //   - It gives up at the renew deadline, counted from the first of these tries, and not
 //     before: also not when it sees another holder. Then its process ends, and the next one
 //     is a candidate with a new identity that has observed nothing.
-//   - An answer that takes half the renew deadline comes too late (controller-runtime).
-//   - A leader that is stopped releases the lease (ReleaseOnCancel).
+//   - A request that takes half the renew deadline has failed (NewFromKubeconfig and
+//     controller-runtime set that). Over a new connection it is sent again.
+//   - With ReleaseOnCancel, renew releases however it ends, at the renew deadline as when it is
+//     stopped: it reads the record and writes one without a holder over it, again after each
+//     conflict, for a renew deadline at most. It asks whom it observed last, not whom it reads:
+//     so it may release the lease of one that took over meanwhile.
+//   - Without ReleaseOnCancel, the lease of one that is stopped runs out.
+//
+// Leading is from OnStartedLeading until its context ends or OnStoppedLeading is called. At the
+// renew deadline both come after the release, which takes a request's time-out when the store
+// does not answer: the renew deadline and that are together as long as a lease. When it is
+// stopped, the context ends first.
 //
 // The times in the record are for people: a client trusts only its own clock. So clocks may
 // show any time, but their rates must not differ by more than the lease duration to the renew
-// deadline and the retry period: 15 to 12. The API server has no clock here.
+// deadline and the retry period: 15 to 12. The API server needs no clock.
 //
 // A follower names the holder that it observed, also after the lease has run out, as
 // GetLeader does. View.Term is leaderTransitions plus one. It is a fencing number that
@@ -26,220 +39,241 @@
 //
 // It guarantees one holder per leaderTransitions. Two at a time lead after a pause: a paused
 // leader believes until its client runs and finds that the renew deadline has passed; if its
-// process slept between two tries, it believes for a renew deadline more. It needs the store:
-// a member that alone reaches it leads, whomever else it can reach.
+// process slept between two tries, it believes for a renew deadline more. With ReleaseOnCancel
+// two lead without a pause, too: while a release waits for an answer. It needs the store: a
+// member that alone reaches it leads, whomever else it can reach.
 package kubernetes
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Kubernetes is the election through a Lease object.
-var Kubernetes = algorithm.Algorithm{
-	Name:             "kubernetes",
-	Title:            "Kubernetes lease",
-	Source:           "client-go tools/leaderelection",
-	New:              newMachine,
-	Store:            func(algorithm.Config) algorithm.Machine { return &server{} },
-	OneLeaderPerTerm: true,
+// The election through a Lease object, without ReleaseOnCancel and with it.
+var (
+	Kubernetes = variant("kubernetes", "Kubernetes lease", false)
+	Release    = variant("kubernetes-release", "Kubernetes, ReleaseOnCancel", true)
+)
+
+func variant(name, title string, releases bool) algorithm.Algorithm {
+	return algorithm.Algorithm{
+		Name: name, Title: title, Source: "client-go tools/leaderelection",
+		New: member.Maker(func(m *member.Member) member.Rules {
+			e := &machine{Member: m, releases: releases, leaseDuration: m.Timing.Inactivity()}
+			e.renewDeadline, e.retryPeriod = e.leaseDuration*10/15, e.leaseDuration*2/15
+			e.run("start")
+			return e
+		}),
+		Store: member.Maker(serve), OneLeaderPerTerm: true,
+	}
 }
 
 // machine is one member's LeaderElector.
 type machine struct {
-	self          algorithm.NodeID
-	leaseDuration time.Duration
-	renewDeadline time.Duration
-	retryPeriod   time.Duration
-	view          algorithm.View
+	*member.Member
+	releases                                  bool // ReleaseOnCancel
+	leaseDuration, renewDeadline, retryPeriod time.Duration
 
 	uuid         uint64 // of this process
 	observed     Record
 	observedTime algorithm.Time
 	leading      bool
+	releasing    bool
 
-	xid      uint64
-	waits    bool           // for the answer to request xid
-	fast     bool           // that is a write without a read before
+	asked    Request        // waits for its answer, if it has a Kind
+	fast     bool           // it is a write without a read before
 	tried    algorithm.Time // when this try began
-	lateAt   algorithm.Time // when the answer comes too late
-	retryAt  algorithm.Time // when the next try begins
-	deadline algorithm.Time // of a leader's tries; Never between them
-	entropy  uint64
-
-	effects algorithm.Effects
-}
-
-func newMachine(cfg algorithm.Config) algorithm.Machine {
-	lease := cfg.Elector.Timing.Inactivity()
-	return &machine{self: cfg.Self(), leaseDuration: lease, renewDeadline: lease * 10 / 15,
-		retryPeriod: lease * 2 / 15, deadline: elector.Never}
-}
-
-// View implements algorithm.Machine.
-func (m *machine) View() algorithm.View { return m.view }
-
-// Step implements algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.effects = algorithm.Effects{Messages: m.effects.Messages[:0], Wake: elector.Never}
-	m.entropy = entropy
-	if _, ok := in.(algorithm.Start); ok {
-		m.xid = entropy >> 1 // apart from those of the process before
-		m.run(now)
-		m.see("start")
-	}
-	if m.view.Role == elector.Dormant {
-		return m.effects
-	}
-	m.tick(now) // a context that has ended takes no answer any more
-	switch in := in.(type) {
-	case algorithm.Received:
-		if a, ok := in.Message.(Answer); ok && m.waits && a.Xid == m.xid {
-			m.waits = false
-			m.answered(now, a)
-		}
-	case elector.Stop:
-		if m.leading && m.holds() {
-			m.write(Record{Transitions: m.observed.Transitions})
-		}
-		m.view, m.effects.Why = algorithm.View{}, "released"
-		return m.effects
-	}
-	m.effects.Wake = min(m.deadline, m.retryAt)
-	if m.waits {
-		m.effects.Wake = min(m.deadline, m.lateAt)
-	}
-	return m.effects
+	first    algorithm.Time // when a leader's first try after a success did
+	late     member.Timer   // the answer comes too late
+	retry    member.Timer   // the next try
+	deadline member.Timer   // of a leader's tries, unarmed between them; of its release
 }
 
 // run begins a process: a candidate that has observed nothing.
-func (m *machine) run(now algorithm.Time) {
-	m.uuid = m.entropy + uint64(now)
-	m.observed, m.leading, m.waits = Record{}, false, false
-	m.deadline, m.retryAt = elector.Never, now
-	m.try(now)
+func (m *machine) run(why string) {
+	m.uuid = m.Entropy + uint64(m.Now)
+	m.observed, m.leading, m.releasing, m.deadline = Record{}, false, false, member.Timer{}
+	m.see(why)
+	m.try()
 }
 
-func (m *machine) tick(now algorithm.Time) {
-	switch {
-	case now >= m.deadline:
-		m.run(now)
-		m.see("failed to renew before the renew deadline")
-	case m.waits && now >= m.lateAt:
-		m.waits = false
-		m.failed(now)
-	case !m.waits && now >= m.retryAt:
-		m.try(now)
+// Input asks again over a new connection, and ends the context of one that is stopped.
+func (m *machine) Input(in algorithm.Input) {
+	switch in := in.(type) {
+	case elector.LinkUp:
+		if in.Peer == algorithm.StoreNode && m.asked.Kind != "" {
+			m.Send(member.Store, m.asked)
+		}
+	case elector.Stop:
+		m.Stays = m.leading && m.releases
+		m.leading = false
+		m.see("context ended")
+		if m.Stays && !m.releasing {
+			m.release()
+		}
 	}
+}
+
+// Receive acts on an answer. A context that has ended takes none any more.
+func (m *machine) Receive(_ int, msg algorithm.Message) {
+	m.Tick()
+	if a, ok := msg.(Answer); ok && m.asked.Kind != "" && a.Xid == m.asked.Xid {
+		m.answered(a)
+	}
+}
+
+// Tick does what is due.
+func (m *machine) Tick() algorithm.Time {
+	switch {
+	case m.Due(&m.deadline):
+		if m.releases && !m.releasing {
+			m.release()
+		} else {
+			m.over("failed to renew before the renew deadline")
+		}
+	case m.Due(&m.late):
+		m.answered(Answer{}) // an error
+	case m.Due(&m.retry):
+		m.try()
+	}
+	return member.Earliest(m.deadline, m.late, m.retry)
 }
 
 // try is tryAcquireOrRenew.
-func (m *machine) try(now algorithm.Time) {
-	m.tried, m.lateAt = now, now.Add(m.renewDeadline/2)
-	if m.leading && m.deadline == elector.Never {
-		m.deadline = now.Add(m.renewDeadline)
+func (m *machine) try() {
+	m.tried = m.Now
+	if m.leading && m.deadline.When() == elector.Never {
+		m.first, m.deadline = m.Now, m.After(m.renewDeadline)
 	}
-	m.fast = m.holds() && m.valid()
-	if m.fast {
-		m.write(m.record(m.observed.Transitions))
-		return
+	if m.fast = m.holds() && m.valid(); m.fast {
+		m.write(m.observed, m.self(), m.observed.Transitions)
+	} else {
+		m.ask("Get", Record{})
 	}
-	m.get()
 }
 
+func (m *machine) self() Holder { return Holder{m.Name(m.Self), m.uuid} }
+
 // holds reports whether the newest observed record is of this process.
-func (m *machine) holds() bool { return m.observed.Holder == m.self && m.observed.UUID == m.uuid }
+func (m *machine) holds() bool { return m.observed.Holder == m.self() }
 
 // valid reports whether the lease of the newest observed record runs when the try begins.
 func (m *machine) valid() bool { return m.tried < m.observedTime.Add(m.leaseDuration) }
 
-func (m *machine) record(transitions uint64) Record {
-	return Record{Holder: m.self, UUID: m.uuid, Transitions: transitions}
-}
-
 // answered goes on with the try.
-func (m *machine) answered(now algorithm.Time, a Answer) {
+func (m *machine) answered(a Answer) {
+	m.asked.Kind, m.late = "", member.Timer{}
 	switch {
-	case a.Wrote:
-		m.observed, m.observedTime = a.Record, now
-		m.leading, m.deadline = true, elector.Never
-		m.retryAt = now.Add(m.retryPeriod)
-		m.see("wrote the lease")
-		return
-	case a.Read:
-		m.observe(now, a.Record)
-		switch {
-		case a.Record.Version == 0:
-			m.write(m.record(0))
-		case m.holds():
-			m.write(m.record(a.Record.Transitions))
-		case a.Record.Holder == "" || !m.valid():
-			m.write(m.record(a.Record.Transitions + 1))
-		default:
-			m.failed(now)
+	case m.releasing:
+		m.released(a)
+	case a.Kind == "Updated":
+		m.retry = m.After(m.retryPeriod)
+		if !m.leading {
+			m.retry = m.After(0)
 		}
+		m.observed, m.observedTime = a.Record, m.Now
+		m.leading, m.deadline = true, member.Timer{}
+		m.see("wrote the lease")
+	case a.Kind == "NotFound":
+		m.write(a.Record, m.self(), 0)
+	case a.Kind == "Lease":
+		m.observe(a.Record)
 	case m.fast:
 		m.fast = false
-		m.get()
+		m.ask("Get", Record{})
 	default:
-		m.failed(now)
+		m.failed()
 	}
 }
 
-func (m *machine) observe(now algorithm.Time, r Record) {
+// observe goes on with a record that was read.
+func (m *machine) observe(r Record) {
 	if r != m.observed {
-		m.observed, m.observedTime = r, now
+		m.observed, m.observedTime = r, m.Now
 		m.see("observed")
 	}
+	switch {
+	case m.holds():
+		m.write(r, m.self(), r.Transitions)
+	case r.Holder.Node == "" || !m.valid():
+		m.write(r, m.self(), r.Transitions+1)
+	default:
+		m.failed()
+	}
 }
 
-// failed ends a try. A candidate tries at random times, a leader at the beats of a ticker; a
+// failed ends a try. A candidate tries at random times, a leader at the beats of a ticker; one
 // beat during a slow try is not lost.
-func (m *machine) failed(now algorithm.Time) {
+func (m *machine) failed() {
+	m.retry = m.After(m.retryPeriod + m.Draw(m.retryPeriod*12/10))
 	if m.leading {
-		m.retryAt = max(now, m.tried.Add(m.retryPeriod))
+		period := algorithm.Time(m.retryPeriod)
+		m.retry = member.At(max(m.Now, m.first+((m.tried-m.first)/period+1)*period))
+	}
+}
+
+// release gives the lease up.
+func (m *machine) release() {
+	m.releasing, m.retry, m.deadline = true, member.Timer{}, m.After(m.renewDeadline)
+	m.ask("Get", Record{})
+}
+
+// released goes on with that.
+func (m *machine) released(a Answer) {
+	switch {
+	case a.Kind == "Lease" && m.holds():
+		m.write(a.Record, Holder{}, a.Transitions)
+	case a.Kind == "Conflict":
+		m.ask("Get", Record{})
+	default:
+		m.over("released, or tried to")
+	}
+}
+
+// over is OnStoppedLeading.
+func (m *machine) over(why string) {
+	m.asked.Kind, m.late, m.retry = "", member.Timer{}, member.Timer{}
+	if m.Stays {
+		m.Stays, m.Why = false, why
 		return
 	}
-	jitter, _ := bits.Mul64(m.entropy, uint64(m.retryPeriod*12/10))
-	m.retryAt = now.Add(m.retryPeriod + time.Duration(jitter))
+	m.run(why)
 }
 
-func (m *machine) get() { m.ask(Get{Xid: m.xid + 1}) }
-
-// write asks to replace the newest observed version.
-func (m *machine) write(r Record) {
-	r.Version = m.observed.Version
-	m.ask(Write{Xid: m.xid + 1, Record: r})
+// write asks to replace a version of the record.
+func (m *machine) write(over Record, holder Holder, transitions uint64) {
+	kind := "Update"
+	if over.Version == 0 {
+		kind = "Create"
+	}
+	m.ask(kind, Record{Holder: holder, Transitions: transitions, Version: over.Version})
 }
 
-func (m *machine) ask(request algorithm.Message) {
-	m.xid++
-	m.waits = true
-	m.effects.Messages = append(m.effects.Messages,
-		algorithm.Envelope{To: algorithm.StoreNode, Message: request})
+func (m *machine) ask(kind string, r Record) {
+	m.asked = Request{Kind: kind, Xid: m.asked.Xid + 1, Record: r}
+	m.late = m.After(m.renewDeadline / 2)
+	m.Send(member.Store, m.asked)
 }
 
 // see takes the view that the machine's state has. A leader whose renewal fails leads on in
 // the leadership that it had.
 func (m *machine) see(why string) {
-	view := algorithm.View{Role: elector.Candidate}
+	holder := m.Rank(m.observed.Holder.Node)
+	role := elector.Follower
 	switch {
 	case m.leading && !m.holds():
-		view = m.view
-	case m.observed.Holder != "":
-		view = algorithm.View{Role: elector.Follower, Leader: m.observed.Holder,
-			Term: lsn.Term(m.observed.Transitions + 1)}
-		if m.leading {
-			view.Role = elector.Leader
-		} else if m.observed.Holder == m.self {
-			view = algorithm.View{Role: elector.Candidate} // the process before
-		}
+		return
+	case m.leading:
+		role = elector.Leader
+	case holder == member.Nobody || holder == m.Self: // the process before
+		m.Term = 0
+		m.Become(elector.Candidate, member.Nobody, why)
+		return
 	}
-	if view != m.view {
-		m.view, m.effects.Why = view, why
-	}
+	m.Term = lsn.Term(m.observed.Transitions + 1)
+	m.Become(role, holder, why)
 }

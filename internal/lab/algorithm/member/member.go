@@ -52,6 +52,7 @@ type Member struct {
 	Leader int          // whom it follows; Nobody
 	Term   lsn.Term
 	Why    string // the rule by which the View changes in this step
+	Stays  bool   // when it is told to stop, it takes part until this is false
 
 	wanted  algorithm.Disk // by Save
 	written algorithm.Disk // what was last given to the disk
@@ -63,8 +64,9 @@ type Member struct {
 // machine is a member and its rules.
 type machine struct {
 	*Member
-	begin func(*Member) Rules
-	rules Rules // nil while it takes no part
+	begin   func(*Member) Rules
+	rules   Rules // nil while it takes no part
+	stopped bool
 }
 
 // Maker makes members whose rules begin when they start. The machines have a Lease; they panic
@@ -97,12 +99,21 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 		m.input(in)
 	}
 	m.out.Wake = elector.Never
-	if m.rules != nil {
+	if m.takesPart() {
 		m.out.Wake = m.rules.Tick()
+		m.takesPart()
 	}
 	m.flush()
 	m.out.Why = m.Why
 	return m.out
+}
+
+// takesPart ends the rules of a member that is stopped, unless it stays.
+func (m *machine) takesPart() bool {
+	if m.stopped && !m.Stays {
+		m.rules = nil
+	}
+	return m.rules != nil
 }
 
 func (m *machine) input(in algorithm.Input) {
@@ -118,7 +129,7 @@ func (m *machine) input(in algorithm.Input) {
 		m.rules.Input(in)
 	}
 	if _, ok := in.(elector.Stop); ok {
-		m.rules, m.Why = nil, "stop"
+		m.stopped, m.Why = true, "stop"
 	}
 }
 

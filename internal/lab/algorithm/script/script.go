@@ -100,7 +100,8 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	settle                 all messages arrive, and those that follow, until there are none
 //	cut a b                what a sends to b from now on is lost; * is any, here and below
 //	heal a b               it is not any more
-//	link-down a b          a hears that its link to b is gone, and b that its link to a is
+//	link-down a b          a hears that its link to b is gone, and b that its link to a is: by
+//	                       silence, but by FIN from who does not run
 //	link-up a b            both hear that there is a link
 //	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; without names: all
 //	transfer a b           a is asked to hand over to b; * is whom it likes
@@ -217,7 +218,11 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	case verb == "cut":
 		s.cuts = append(s.cuts, way)
 	case verb == "link-down" && a.machine != nil:
-		s.step(a, elector.LinkDown{Peer: b.id, Evidence: elector.EvidenceTimeout})
+		why := elector.EvidenceTimeout
+		if b.machine == nil {
+			why = elector.EvidenceEOF
+		}
+		s.step(a, elector.LinkDown{Peer: b.id, Evidence: why})
 	case verb == "link-up" && a.machine != nil && b.machine != nil:
 		s.step(a, elector.LinkUp{Peer: b.id})
 	}

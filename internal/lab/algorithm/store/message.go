@@ -2,63 +2,48 @@ package store
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// API says in whose words a message is written.
-type API uint8
+// API has the words of a store for what its clients ask: the kinds of requests.
+type API struct {
+	Grant     string // a lease of Request.TTL; ZooKeeper: a connection, too, of a session
+	KeepAlive string // renews the lease
+	Revoke    string // ends it
+	Create    string // makes the client's key, unless the lease has one
+	List      string // reads all keys
+	Watch     string // asks for an Event for each of Watches that is gone
+	Deleted   string // the kind of that Event
+
+	AllRenew bool // any request with a lease renews it
+}
 
 // The stores that are modelled.
-const (
-	ZooKeeper API = iota
-	Etcd
+var (
+	ZooKeeper = API{"connect", "ping", "closeSession", "create", "getChildren", "getData",
+		"NodeDeleted", true}
+	Etcd = API{"LeaseGrant", "LeaseKeepAlive", "LeaseRevoke", "Txn", "Range", "Watch",
+		"DELETE", false}
 )
-
-// Op is what a client asks for.
-type Op uint8
-
-// The operations.
-const (
-	Grant     Op = iota + 1 // a lease of Request.TTL; ZooKeeper: or a new connection of Lease
-	KeepAlive               // renews the lease
-	Revoke                  // ends the lease
-	Create                  // makes the client's key, unless the lease has one
-	List                    // reads all keys
-	Watch                   // an Event for each of Watches that is gone
-)
-
-// names are the operations' names, as each API has them.
-var names = [2][Watch + 1]string{
-	ZooKeeper: {"none", "connect", "ping", "closeSession", "create", "getChildren", "getData"},
-	Etcd: {"none", "LeaseGrant", "LeaseKeepAlive", "LeaseRevoke", "Txn", "Range",
-		"Watch"},
-}
-
-func (a API) name(op Op) string {
-	if a > Etcd || op > Watch {
-		return "unknown"
-	}
-	return names[a][op]
-}
 
 // Request is what a client asks the store.
 type Request struct {
-	API     API
-	Op      Op
-	Xid     uint64 // counts the client's requests; a repeated one has the number it had
-	Lease   uint64 // 0 for a new one
+	Kind    string
+	Xid     uint64 // counts what a client asks; 0 for a KeepAlive
+	Lease   uint64
 	TTL     time.Duration
-	Watches []uint64 // with Watch and KeepAlive: all keys that the client watches
+	Watches []uint64
 }
 
-// Reply answers a request. Lease is 0 if the lease has ended.
+// Reply answers a request.
 type Reply struct {
-	API     API
-	Op      Op
+	Kind    string
 	Xid     uint64
 	Lease   uint64
+	Gone    bool   // there is no such lease
 	Created uint64 // to Create: the number of the client's key
 	Keys    []Key  // to List: the oldest first
 }
@@ -66,57 +51,27 @@ type Reply struct {
 // Key is a member's place in the queue for the lead.
 type Key struct {
 	Client  algorithm.NodeID
-	Lease   uint64
 	Created uint64 // ZooKeeper: czxid; etcd: create revision
 }
 
-// Event tells the watchers of a key that it is gone.
+// String has what tells keys apart.
+func (k Key) String() string { return fmt.Sprintf("%s=%d", k.Client, k.Created) }
+
+// Local says that a client's replica answers alone. That is how ZooKeeper pings and reads.
+func (r Request) Local() bool {
+	return r.Kind == ZooKeeper.KeepAlive || r.Kind == ZooKeeper.List || r.Kind == ZooKeeper.Watch
+}
+
+// Local is that of the request.
+func (r Reply) Local() bool {
+	return Request{Kind: strings.TrimSuffix(r.Kind, answer)}.Local()
+}
+
+// answer makes the kind of a Reply.
+const answer = "Response"
+
+// Event tells who watches a key that it is gone.
 type Event struct {
-	API     API
-	Deleted uint64 // the number of the key
+	Kind string
+	Key  uint64
 }
-
-// Name implements algorithm.Message.
-func (r Request) Name() string { return r.API.name(r.Op) }
-
-// String implements algorithm.Message.
-func (r Request) String() string {
-	text := r.Name()
-	if r.Lease != 0 {
-		text += fmt.Sprintf(" lease=%d", r.Lease)
-	}
-	if r.TTL != 0 {
-		text += fmt.Sprintf(" ttl=%s", r.TTL)
-	}
-	if len(r.Watches) > 0 {
-		text += fmt.Sprintf(" watches=%v", r.Watches)
-	}
-	return text
-}
-
-// Name implements algorithm.Message.
-func (r Reply) Name() string { return r.API.name(r.Op) + "Response" }
-
-// String implements algorithm.Message.
-func (r Reply) String() string {
-	text := r.Name()
-	if r.Lease == 0 {
-		return text + " expired"
-	}
-	text += fmt.Sprintf(" lease=%d", r.Lease)
-	if r.Created != 0 {
-		text += fmt.Sprintf(" created=%d", r.Created)
-	}
-	for _, k := range r.Keys {
-		text += fmt.Sprintf(" %s=%d", k.Client, k.Created)
-	}
-	return text
-}
-
-// Name implements algorithm.Message.
-func (e Event) Name() string {
-	return [...]string{ZooKeeper: "NodeDeleted", Etcd: "DELETE"}[e.API&1]
-}
-
-// String implements algorithm.Message.
-func (e Event) String() string { return fmt.Sprintf("%s %d", e.Name(), e.Deleted) }

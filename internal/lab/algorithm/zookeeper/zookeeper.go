@@ -1,12 +1,15 @@
 // Package zookeeper is ZooKeeper's recipe for a leader election, as Curator's LeaderLatch
 // follows it: each member makes an ephemeral sequential znode, the smallest leads, and each
-// other watches the one before it, so that a failure wakes one member and not all.
+// other watches the one before it, so that a failure wakes one member and not all. Read:
+// ClientCnxn, SessionTrackerImpl, Leader and Learner of ZooKeeper at 53a78e36f, and LeaderLatch
+// and ConnectionStateManager of Curator at 88dee99a, both of July 2026.
 //
 // The client's rules, T the session time-out:
-//   - It pings when it has sent nothing for T/3. (The real one does so a second earlier if
-//     T/3 is above a second.)
-//   - A server that was silent for 2T/3 is left: the state is SUSPENDED. A leader stops to
-//     lead then (Curator's standard policy), a third of T before its session can end.
+//   - It pings when it has sent nothing for T/3. (The real one does so up to a second earlier, or
+//     after 10 s, if a message wakes it then.)
+//   - A server that was silent for 2T/3, or that ends the connection, is left: the state is
+//     SUSPENDED. A leader stops to lead then (Curator's standard policy): after silence, a
+//     third of T before its session can end. A server without a leader ends its connections.
 //   - It connects again with its session, and repeats that every T/3, which is what three
 //     servers in the connect string give. If the session still lives (RECONNECTED), it reads
 //     the children: its znode is where it was, and it leads again by the same one.
@@ -16,8 +19,8 @@
 // T is Timing.Inactivity; the store's tick, at which sessions end, is HeartbeatBroadcast.
 // View.Term is the czxid of the leader's znode, the fencing number that ZooKeeper gives.
 //
-// Children come with their czxid and owner, which a real client reads one by one. A request
-// without an answer is repeated in place of the ping, as TCP would.
+// Children come with their czxid and owner, which a real client reads one by one. The wait of
+// up to a second before a client connects again is that of the network here.
 //
 // It guarantees one leader per czxid, and one at a time as long as an answer takes less than
 // T/3, no clock is 1.5 times as fast as another, and no process is paused: a paused leader
@@ -27,10 +30,12 @@
 package zookeeper
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/store"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/store/queue"
 )
 
 // ZooKeeper is the election through ephemeral sequential znodes.
@@ -38,97 +43,88 @@ var ZooKeeper = algorithm.Algorithm{
 	Name:   "zookeeper",
 	Title:  "ZooKeeper recipe",
 	Source: "ZooKeeper recipes; Curator LeaderLatch",
-	New:    newMachine,
-	Store: func(cfg algorithm.Config) algorithm.Machine {
-		return store.New(store.ZooKeeper, cfg.Elector.Timing.HeartbeatBroadcast)
-	},
+	New:    member.Maker(begin),
+	Store: store.New(&store.ZooKeeper,
+		func(t elector.Timing) time.Duration { return t.HeartbeatBroadcast }),
 	OneLeaderPerTerm: true,
 }
 
 // machine is one member's client.
 type machine struct {
-	queue.Client
+	store.Client
 	connected bool
 	heard     algorithm.Time // when the store said something last
 }
 
-func newMachine(cfg algorithm.Config) algorithm.Machine {
-	return &machine{Client: queue.Client{Self: cfg.Self(), API: store.ZooKeeper,
-		TTL: cfg.Elector.Timing.Inactivity()}}
+func begin(m *member.Member) member.Rules {
+	c := &machine{heard: m.Now, Client: store.Client{Member: m, API: &store.ZooKeeper,
+		TTL: m.Timing.Inactivity(), Oldest: "smallest znode"}}
+	c.NewSession("start")
+	return c
 }
 
-// Step implements algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.Clear()
-	if _, ok := in.(algorithm.Start); ok {
-		m.Boot(entropy)
-		m.heard = now
-		m.NewSession(now, "start")
-	}
-	if m.View().Role == elector.Dormant {
-		return m.Effects
-	}
+// Input follows the connection, and ends the session with the process. A client waits for a silent
+// connection until its own limit, longer than the network does, which makes another meanwhile.
+func (m *machine) Input(in algorithm.Input) {
 	switch in := in.(type) {
-	case elector.Tick:
-		m.tick(now)
-	case algorithm.Received:
-		m.receive(now, in.Message)
+	case elector.LinkDown:
+		if in.Peer == algorithm.StoreNode && in.Evidence != elector.EvidenceTimeout && m.connected {
+			m.suspend()
+		}
+	case elector.LinkUp:
+		if m.connected {
+			m.Resume(in.Peer)
+		} else if in.Peer == algorithm.StoreNode {
+			m.Call(m.API.Grant)
+		}
 	case elector.Stop:
-		m.Call(now, store.Revoke)
-		m.See(elector.Dormant, store.Key{}, "closed")
-		return m.Effects
+		m.Call(m.API.Revoke)
 	}
-	m.Effects.Wake = m.Sent.Add(m.TTL / 3)
-	if m.connected {
-		m.Effects.Wake = min(m.Effects.Wake, m.heard.Add(m.TTL*2/3))
-	}
-	return m.Effects
 }
 
-// tick is the client's turn when nothing came.
-func (m *machine) tick(now algorithm.Time) {
-	if m.Lease != 0 && now >= m.heard.Add(m.TTL*4/3) {
-		m.lose(now, "LOST")
-		return
-	}
-	if m.connected && now >= m.heard.Add(m.TTL*2/3) {
-		m.connected = false
-		m.See(elector.Follower, store.Key{}, "SUSPENDED")
-		m.Connect(now)
-		return
-	}
+// suspend leaves a server and asks for another, with the session.
+func (m *machine) suspend() {
+	m.connected = false
+	m.See(elector.Follower, store.Key{}, "SUSPENDED")
+	m.Call(m.API.Grant)
+}
+
+// Tick is the client's turn when nothing came.
+func (m *machine) Tick() algorithm.Time {
+	third := m.TTL / 3
 	switch {
-	case now < m.Sent.Add(m.TTL/3):
-	case !m.connected:
-		m.Connect(now)
-	case m.Pending.Op != 0:
-		m.Send(now, m.Pending)
+	case m.Session != 0 && m.Now >= m.heard.Add(4*third):
+		m.lose("LOST")
+	case m.connected && m.Now >= m.heard.Add(2*third):
+		m.suspend()
+	case m.Now < m.Sent.Add(third):
+	case m.connected:
+		m.KeepAlive()
 	default:
-		m.KeepAlive(now)
+		m.Call(m.API.Grant)
 	}
+	if m.connected {
+		return min(m.Sent.Add(third), m.heard.Add(2*third))
+	}
+	return m.Sent.Add(third)
 }
 
 // lose asks for a new session in place of one that has ended, or that the client gives up.
-func (m *machine) lose(now algorithm.Time, why string) {
+func (m *machine) lose(why string) {
 	m.connected = false
-	m.NewSession(now, why)
+	m.NewSession(why)
 }
 
-func (m *machine) receive(now algorithm.Time, message algorithm.Message) {
-	_, event := message.(store.Event)
-	if !m.Counts(message) || event && !m.connected {
+// Receive acts on what a server says. What comes over a connection that was left is none of it.
+func (m *machine) Receive(_ int, msg algorithm.Message) {
+	if !m.connected && !m.Answered(msg) {
 		return
 	}
-	m.heard = now
-	switch r := message.(type) {
-	case store.Event:
-		m.Deleted(now)
-	case store.Reply:
-		if r.Lease == 0 {
-			m.lose(now, "session expired")
-			return
-		}
-		m.connected = true
-		m.Answered(now, r, "smallest znode")
+	m.heard = m.Now
+	if r, ok := msg.(store.Reply); ok && r.Gone {
+		m.lose("session expired")
+		return
 	}
+	m.connected = true
+	m.Hear(msg)
 }
