@@ -40,7 +40,6 @@ var agreeing = []struct {
 	{gmt.GMT, network, false}, // members that forgot who led may split the votes for ever
 	{bully.Bully, slices.Concat(processes, network), true},
 	{bully.Strict, slices.Concat(processes, network), true},
-	{bully.UUID, processes, true}, // after a partition two leaders stay
 	{ring.Ring, processes, true},
 	{ring.List, processes, true},
 	// A link that comes back between ELECTION and ELECTED lets the highest hear of a leader that

@@ -32,7 +32,7 @@ var examples = []example{
 	{"gmt", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"bully", "flapping-node", "rank unseats", costsDemotions},
 	{"bully-strict", "leader-ping-pong", "elections halt all", costsDemotions},
-	{"bully-uuid", "quorum-loss-hub", "no quorum", costsLeader},
+	{"bully-uuid", "leader-crash", "nobody succeeds the highest", costsLeader},
 	{"ring", "flapping-node", "lost tokens", costsLeader},
 	{"ring-list", "quorum-loss-hub", "there is no ring", costsLeader},
 	{"raft", "chained", "any higher term unseats", costsDemotions},

@@ -86,9 +86,10 @@ func rising(n int) []elector.NodeID {
 //
 // Garcia-Molina's algorithm, as textbooks count: after the highest of n members has failed, at
 // best n - 1 messages, if the second highest is the first to notice, and at worst O(n^2), if all
-// hold an election. The rules give for the worst case exactly: ELECTION to all that are higher,
-// n(n-1)/2; an ANSWER to each of those except to the dead, (n-1)(n-2)/2; COORDINATOR, n - 2.
-// Together n^2 - n - 1. When all n members start at once, n^2 - 1.
+// hold an election. COORDINATOR goes to all others here, to the dead one, too: one message more.
+// The rules give for the worst case exactly: ELECTION to all that are higher, n(n-1)/2; an ANSWER
+// to each of those except to the dead, (n-1)(n-2)/2; COORDINATOR, n - 1. Together n^2 - n. When all
+// n members start at once, n^2 - 1.
 //
 // Chang and Roberts, if all members start: 2n - 1 messages at best, if identifiers rise along
 // the ring, and n(n-1)/2 + n at worst, if they fall. ELECTED takes n more.
@@ -99,16 +100,16 @@ func electionsOf(n int) []countedElection {
 	down, up, one := members(n), rising(n), members(n+1)
 	pairs := n * (n - 1) / 2
 	return []countedElection{
-		{"bully, worst: n\u00b2 - n - 1", election{bully.Bully, down, host, ""},
-			counts{"ELECTION": pairs, "ANSWER": (n - 1) * (n - 2) / 2, "COORDINATOR": n - 2}},
+		{"bully, worst: n\u00b2 - n", election{bully.Bully, down, host, ""},
+			counts{"ELECTION": pairs, "ANSWER": (n - 1) * (n - 2) / 2, "COORDINATOR": n - 1}},
 		{"ring, worst: n(n-1)/2 + n, and n", election{algorithm: ring.Ring, order: down},
 			counts{"ELECTION": pairs + n, "ELECTED": n}},
 		{"ring, best: 2n - 1, and n", election{algorithm: ring.Ring, order: up},
 			counts{"ELECTION": 2*n - 1, "ELECTED": n}},
 		{"list ring: n, and n", election{ring.List, one, process, one[n/2]},
 			counts{"ELECTION": n, "ELECTED": n}},
-		{"bully, best: n - 1", election{bully.Bully, down, host, down[1]},
-			counts{"ELECTION": 1, "COORDINATOR": n - 2}},
+		{"bully, best: n", election{bully.Bully, down, host, down[1]},
+			counts{"ELECTION": 1, "COORDINATOR": n - 1}},
 		{"bully, start", election{bully.Bully, down, noCrash, ""},
 			counts{"ELECTION": pairs, "ANSWER": pairs, "COORDINATOR": n - 1}},
 		{"list ring, rising", election{ring.List, rising(n + 1), process, rising(n + 1)[n/2]},

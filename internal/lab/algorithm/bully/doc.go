@@ -1,24 +1,24 @@
 // Package bully is the bully algorithm of Garcia-Molina, Elections in a Distributed Computing
-// System (1982), three times: as books tell it, as the paper has it, and as one implementation
-// has it. The highest identifier that is alive leads: of Config.Order the first is the highest.
+// System (1982), three times: as books tell it, as the paper has it, and as one program has it.
+// The highest identifier that is alive leads: of Config.Order the first is the highest.
 //
-// All three find failures by heartbeats, which their sources leave open: every
-// Timing.HeartbeatBroadcast; who is silent for Timing.Inactivity has failed. T_a, the longest
-// wait for an answer, is Timing.ElectionResult; T_c, the wait for a coordinator, is 2 T_a: who
-// has answered may wait for T_a itself. The sources take for granted that messages arrive. So
-// that there are connections, a member that starts or recovers waits for T_a before its first
-// election. Nothing is durable.
+// The first two find failures by heartbeats, which their sources leave open: every
+// Timing.HeartbeatBroadcast; who is silent for Timing.Inactivity has failed. T_a, the longest wait
+// for an answer, is Timing.ElectionResult; T_c, the wait for a coordinator, is 2 T_a: who has
+// answered may wait for T_a itself. The sources take for granted that messages arrive. So that
+// there are connections, a member that starts or recovers waits for T_a. Nothing is durable.
 //
-// Bully (plain.go). Who suspects the coordinator, or recovers, sends ELECTION to all higher
-// members. Without an ANSWER for T_a it sends COORDINATOR to all lower ones, and leads. With
-// one it waits for COORDINATOR, and begins again after T_c. ELECTION from a lower member is
-// answered, and starts an election unless one runs. COORDINATOR from a higher member is
-// followed; from a lower one it starts an election. Its choices: a heartbeat counts as
-// COORDINATOR, except for one of a member between the receiver and its coordinator: otherwise two
-// coordinators would stay after a partition. An election runs for T_a at least, so that
-// lower members make a member start one in T_a at most: the highest sends COORDINATOR at once,
-// and if that ended the elections of the others, messages under way would start them again, 2^n
-// in all. A coordinator leads on during its elections.
+// Bully (plain.go), by the five rules of gsharma/leader-election's page, which are the books'. Who
+// suspects the coordinator, or recovers, sends ELECTION to all higher members. Without an ANSWER
+// for T_a it sends COORDINATOR to all others, and leads; so does the highest at once. With one it
+// waits for COORDINATOR, and begins again after T_c. ELECTION from a lower member is answered, and
+// starts an election unless one runs. COORDINATOR from a higher member is followed. From a lower
+// one the page follows it as well: here it starts an election, as the paper has it (a protest).
+// Other choices: a heartbeat counts as COORDINATOR, except for one of a member between the receiver
+// and its coordinator: otherwise two coordinators would stay after a partition. An election runs
+// for T_a at least, so that lower members make a member start one in T_a at most: the highest sends
+// COORDINATOR at once, and if that ended the elections of the others, messages under way would
+// start them again, 2^n in all. A coordinator leads on during its elections.
 //
 // Strict (strict.go) is the paper's own, with its reorganization. Status is Election,
 // Reorganization or Normal. Who runs procedure Election calls AreYouUp at all higher members;
@@ -34,26 +34,31 @@
 // another coordinator is not normal for the one that asks, so that the highest reorganizes
 // after a partition. A leader is who is Normal and coordinator.
 //
-// UUID (uuid.go) is github.com/gsharma/leader-election. All members send heartbeats to all;
-// who is silent is taken off the list of members until it is heard again. Whenever the
-// detector takes one off, whoever it is, the member begins a round: its epoch rises by one. If
-// its list has a higher member it sends ELECTION to all of these and does nothing more: there
-// is no answer, and no timer. Otherwise it leads, and sends COORDINATOR to all others, up to 3
-// times each, T_a apart, until it is acknowledged. Whoever gets COORDINATOR follows, and
-// raises its epoch to that of the message; no quorum is asked. Where code and page of the
-// source differ, and otherwise: ELECTION from a lower member begins a round at a member
-// without higher ones, as the page says; any other passes it on to those higher than itself,
-// as the code does, but once in an epoch: otherwise n members would send 2^n. A round begins
-// T_a after the start.
+// UUID (uuid.go) is the program github.com/gsharma/leader-election at b1d2590 as it is, read:
+// BullyLeaderElection, MemberServiceHandler, MemberGroup, SwimFailureDetector and TCPTransport. A
+// round is a call of electLeader: the member's count of rounds, its epoch, rises by one. If the
+// list has a larger member, it sends ELECTION to all larger ones and does nothing more: answers
+// are ignored, and there is no timer. Otherwise it leads, sends COORDINATOR to all others, and
+// asks no quorum. Whoever gets COORDINATOR follows, and raises its epoch to that of the message.
+// Who gets ELECTION from a smaller member sends ELECTION on to those larger than itself, and begins
+// no round: the largest does nothing. A detector probes a member at random, and if that does not
+// answer asks all others to; if they get no answer either, it sends MEMBER_FAILED to all. It marks
+// an entry that no rule looks at: nobody is ever taken off the list, and notifyMemberFailed, which
+// would begin a round, has no caller. So nobody ever succeeds the largest, and all name it on when
+// it is dead. Choices: nobody calls electLeader in the program except its tests; here each member
+// does, once, T_a after its start, so that its round is 1. An ELECTION is sent on once in a life:
+// the program does so each time, 2^n messages of n members, which change nothing. COORDINATOR and
+// FD_PING_REQUEST are sent once: the program tries three times, at once, over a connection that it
+// never renews. Probes begin each Timing.Inactivity, in the program 3 s, and each step waits for
+// T_a. The identifiers are Config.Order, not random.
 //
-// Guaranteed, while messages take less than T_a/2 and detection makes no mistakes: the highest
-// member that is alive leads, and of two in the paper's Normal both have the same coordinator.
-// Not guaranteed: a stable leader. A higher one that recovers takes over from a healthy one,
-// and with Strict each recovery stops all. Nor is one leader at a time: every part of a
-// partition has one, since no quorum is asked. Where only some links are cut, members that
-// cannot hear each other both lead, and with Strict reorganize again and again. With UUID two
-// leaders stay after a partition until the next failure, and nobody leads while a higher
-// member is listed and dead.
+// Guaranteed by Bully and Strict, while messages take less than T_a/2 and detection makes no
+// mistakes: the highest member that is alive leads, and of two in the paper's Normal both have the
+// same coordinator. Not guaranteed: a stable leader. A higher one that recovers takes over from a
+// healthy one, and with Strict each recovery stops all. Nor is one leader at a time: every part of
+// a partition has one, since no quorum is asked. Where only some links are cut, members that cannot
+// hear each other both lead, and with Strict reorganize again and again. UUID guarantees nothing:
+// who starts after COORDINATOR was sent, or does not get it, never learns who leads.
 package bully
 
 import (
@@ -61,29 +66,33 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
 // The three variants.
 var (
 	Bully = algorithm.Algorithm{
-		Name:   "bully",
-		Title:  "Bully",
-		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982, as in textbooks",
-		New:    maker(newPlain),
-		Tuned:  tuned,
+		Name:     "bully",
+		Title:    "Bully",
+		Source:   "Garcia-Molina, Elections in a Distributed Computing System, 1982, as in textbooks",
+		New:      member.Maker(beginPlain),
+		Tuned:    tuned,
+		Deviates: "the coordination of a lower one is not followed, but protested against",
 	}
 	Strict = algorithm.Algorithm{
-		Name:   "bully-strict",
-		Title:  "Bully, reorganizing",
-		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982",
-		New:    maker(newStrict),
-		Tuned:  tuned,
+		Name:     "bully-strict",
+		Title:    "Bully, reorganizing",
+		Source:   "Garcia-Molina, Elections in a Distributed Computing System, 1982",
+		New:      member.Maker(beginStrict),
+		Tuned:    tuned,
+		Deviates: "calls of one phase go out together",
 	}
 	UUID = algorithm.Algorithm{
-		Name:   "bully-uuid",
-		Title:  "Bully, epochs",
-		Source: "github.com/gsharma/leader-election",
-		New:    maker(newUUID),
+		Name:     "bully-uuid",
+		Title:    "Bully, epochs",
+		Source:   "github.com/gsharma/leader-election",
+		New:      member.Maker(beginUUID),
+		Deviates: "each member calls for a round once; ELECTION is sent on once",
 	}
 )
 
@@ -92,4 +101,16 @@ var (
 func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
 	t.ElectionResult = 2*l.Longest() + time.Millisecond
 	return t
+}
+
+func sendHigher(m *member.Member, msg algorithm.Message) {
+	for i := range m.Self {
+		m.Send(i, msg)
+	}
+}
+
+func sendLower(m *member.Member, msg algorithm.Message) {
+	for i := m.Self + 1; i < len(m.Cfg.Order); i++ {
+		m.Send(i, msg)
+	}
 }

@@ -1,6 +1,7 @@
 package bully
 
 import (
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -8,20 +9,30 @@ import (
 type (
 	// Election tells a higher member of an election.
 	Election struct {
-		Epoch lsn.Term // of the round; 0 with Bully
+		Epoch lsn.Term // with UUID
 	}
 	// Answer says that a higher member takes the election over.
 	Answer struct{}
 	// Coordinator says that the sender leads.
 	Coordinator struct {
-		Epoch lsn.Term // of the round; 0 with Bully
+		Epoch lsn.Term // with UUID
 	}
-	// OK acknowledges a Coordinator.
-	OK struct {
-		Epoch lsn.Term // the Coordinator's
-	}
-	// Heartbeat says that the sender is alive; with Bully also that it leads.
+	// OK answers Election, Coordinator and MemberFailed with UUID.
+	OK struct{}
+	// Heartbeat says that the sender leads.
 	Heartbeat struct{}
+)
+
+// Messages of UUID's detector.
+type (
+	// Ping asks whether the member is alive.
+	Ping struct{ For algorithm.NodeID } // who wants to know it; "" for the sender
+	// PingRequest asks for a Ping to a member.
+	PingRequest struct{ Member algorithm.NodeID }
+	// Ack says that a member is alive.
+	Ack struct{ Member, For algorithm.NodeID }
+	// MemberFailed says that a member is not.
+	MemberFailed struct{ Member algorithm.NodeID }
 )
 
 // Procedures of Strict that are called at another member, and what they return. Number is
@@ -45,8 +56,11 @@ type (
 )
 
 // Name is what the source calls the message.
-func (Election) Name() string    { return "ELECTION" }
-func (Answer) Name() string      { return "ANSWER" }
-func (Coordinator) Name() string { return "COORDINATOR" }
-func (OK) Name() string          { return "OK" }
-func (Heartbeat) Name() string   { return "HEARTBEAT" }
+func (Election) Name() string     { return "ELECTION" }
+func (Answer) Name() string       { return "ANSWER" }
+func (Coordinator) Name() string  { return "COORDINATOR" }
+func (Heartbeat) Name() string    { return "HEARTBEAT" }
+func (Ping) Name() string         { return "FD_PING" }
+func (PingRequest) Name() string  { return "FD_PING_REQUEST" }
+func (Ack) Name() string          { return "ACK" }
+func (MemberFailed) Name() string { return "MEMBER_FAILED" }

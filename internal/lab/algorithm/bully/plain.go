@@ -6,15 +6,14 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
-// plain is the algorithm as books tell it.
+// plain is the algorithm as books tell it. Its coordinator is Member.Leader.
 type plain struct {
-	machine
-	phase       phase
-	timer       algorithm.Time // of the phase
-	quiet       algorithm.Time // until when messages of lower members start no election
-	coordinator int
-	silent      algorithm.Time // when the coordinator has failed
-	nextBeat    algorithm.Time // of this member as coordinator
+	*member.Member
+	phase  phase
+	timer  member.Timer   // of the phase
+	quiet  algorithm.Time // until when messages of lower members start no election
+	silent member.Timer   // when another coordinator has failed
+	beat   member.Timer   // of this member as coordinator
 }
 
 // phase says what an election of the member is at.
@@ -27,8 +26,8 @@ const (
 	answered              // a higher member will send COORDINATOR
 )
 
-func newPlain(m machine) member.Rules {
-	return &plain{machine: m, phase: recovery, timer: m.Now.Add(m.ta), coordinator: nobody}
+func beginPlain(m *member.Member) member.Rules {
+	return &plain{Member: m, phase: recovery, timer: m.After(m.Timing.ElectionResult)}
 }
 
 func (p *plain) Receive(from int, msg algorithm.Message) {
@@ -41,14 +40,14 @@ func (p *plain) Receive(from int, msg algorithm.Message) {
 		}
 	case Answer:
 		if higher && p.phase == asked {
-			p.phase, p.timer, p.Why = answered, p.Now.Add(p.tc), "ANSWER"
+			p.phase, p.timer, p.Why = answered, p.After(2*p.Timing.ElectionResult), "ANSWER"
 		}
 	case Coordinator, Heartbeat:
 		_, coordinator := msg.(Coordinator)
 		switch {
 		case !higher:
 			p.protest("a lower member coordinates")
-		case coordinator || p.coordinator == nobody || from <= p.coordinator:
+		case coordinator || p.Leader == member.Nobody || from <= p.Leader:
 			p.follow(from, algorithm.Name(msg))
 		}
 	}
@@ -56,9 +55,10 @@ func (p *plain) Receive(from int, msg algorithm.Message) {
 
 // follow accepts a coordinator. What a member does when it recovers, it does all the same.
 func (p *plain) follow(from int, why string) {
-	p.coordinator, p.silent, p.Why = from, p.Now.Add(p.silence), why
+	p.Leader, p.Why = from, why
+	p.silent, p.beat = p.After(p.Timing.Inactivity()), member.Timer{}
 	if p.phase != recovery {
-		p.phase = none
+		p.phase, p.timer = none, member.Timer{}
 	}
 }
 
@@ -71,30 +71,31 @@ func (p *plain) protest(why string) {
 
 // elect starts an election.
 func (p *plain) elect(why string) {
-	p.quiet = p.Now.Add(p.ta)
+	p.quiet = p.Now.Add(p.Timing.ElectionResult)
 	if p.Self == 0 {
 		p.win("the highest")
 		return
 	}
-	p.phase, p.timer, p.Why = asked, p.Now.Add(p.ta), why
-	p.sendHigher(Election{})
+	p.phase, p.timer, p.Why = asked, member.At(p.quiet), why
+	sendHigher(p.Member, Election{})
 }
 
 // win makes this member the coordinator.
 func (p *plain) win(why string) {
-	p.phase, p.coordinator, p.Why = none, p.Self, why
-	p.nextBeat = p.Now.Add(p.beat)
-	p.sendLower(Coordinator{})
+	p.phase, p.Leader, p.Why = none, p.Self, why
+	p.timer, p.silent = member.Timer{}, member.Timer{}
+	p.beat = p.After(p.Timing.HeartbeatBroadcast)
+	p.Broadcast(Coordinator{})
 }
 
 func (p *plain) Tick() algorithm.Time {
-	if p.coordinator != nobody && p.coordinator != p.Self && p.Now >= p.silent {
-		p.coordinator, p.Why = nobody, "the coordinator is silent"
+	if p.Due(&p.silent) {
+		p.Leader, p.Why = member.Nobody, "the coordinator is silent"
 		if p.phase == none {
 			p.elect(p.Why)
 		}
 	}
-	if p.phase != none && p.Now >= p.timer {
+	if p.Due(&p.timer) {
 		switch p.phase {
 		case recovery:
 			p.elect("recovery")
@@ -104,31 +105,16 @@ func (p *plain) Tick() algorithm.Time {
 			p.elect("no COORDINATOR")
 		}
 	}
-	wake := elector.Never
-	if p.phase != none {
-		wake = p.timer
+	if p.Due(&p.beat) {
+		p.beat = p.After(p.Timing.HeartbeatBroadcast)
+		p.Broadcast(Heartbeat{})
 	}
-	switch p.coordinator {
-	case nobody:
-	case p.Self:
-		if p.Now >= p.nextBeat {
-			p.nextBeat = p.Now.Add(p.beat)
-			p.Broadcast(Heartbeat{})
-		}
-		wake = min(wake, p.nextBeat)
-	default:
-		wake = min(wake, p.silent)
-	}
-	return wake
-}
-
-func (p *plain) View() algorithm.View {
-	role := elector.Follower
+	p.Role = elector.Follower
 	switch {
-	case p.coordinator == p.Self:
-		role = elector.Leader
+	case p.Leader == p.Self:
+		p.Role = elector.Leader
 	case p.phase == asked:
-		role = elector.Candidate
+		p.Role = elector.Candidate
 	}
-	return algorithm.View{Role: role, Leader: p.Name(p.coordinator)}
+	return member.Earliest(p.timer, p.silent, p.beat)
 }

@@ -8,18 +8,18 @@ import (
 
 // strict is the paper's algorithm, under the paper's names.
 type strict struct {
-	machine
+	*member.Member
 	status      status // S(i).s
 	coordinator int    // S(i).c
 	halted      int    // S(i).h: by whom
 	suspect     bool   // the coordinator is silent
 
-	calls  uint64         // numbers the phases of calls, from anywhere: a Return may come late
-	phase  call           // what procedure Election waits for
-	up     []bool         // S(i).Up: who has returned Halt, by rank
-	away   int            // calls of the phase that have not returned
-	timer  algorithm.Time // end of the phase, or of "a long time"
-	checks algorithm.Time // when a coordinator calls AreYouNormal
+	calls  uint64       // numbers the phases of calls, from anywhere: a Return may come late
+	phase  call         // what procedure Election waits for
+	up     member.Set   // S(i).Up: who has returned Halt
+	away   int          // calls of the phase that have not returned
+	timer  member.Timer // end of the phase, or of "a long time"
+	checks member.Timer // when a coordinator calls AreYouNormal
 }
 
 // status of a member; it is in Election as long as it is stopped.
@@ -42,13 +42,13 @@ const (
 	ready
 )
 
-func newStrict(m machine) member.Rules {
-	return &strict{
-		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, len(m.Cfg.Order)),
-		calls: m.Entropy >> 48,
-		timer: m.Now.Add(m.ta),
-	}
+func beginStrict(m *member.Member) member.Rules {
+	return &strict{Member: m, coordinator: member.Nobody, halted: member.Nobody,
+		calls: m.Entropy >> 48, timer: m.After(m.Timing.ElectionResult)}
 }
+
+// long is "a long time" of a member that is not Normal.
+func (s *strict) long() member.Timer { return s.After(2 * s.Timing.ElectionResult) }
 
 func (s *strict) Receive(from int, msg algorithm.Message) {
 	higher := from < s.Self
@@ -58,18 +58,18 @@ func (s *strict) Receive(from int, msg algorithm.Message) {
 	case Halt:
 		if higher {
 			s.stop(from, "Halt")
-			s.timer = s.Now.Add(s.tc)
+			s.timer = s.long()
 			s.Send(from, Return{Number: c.Number})
 		}
 	case NewCoordinator:
 		if s.halted == from && s.status == election {
-			s.coordinator, s.status, s.timer = from, reorganization, s.Now.Add(s.tc)
+			s.coordinator, s.status, s.timer = from, reorganization, s.long()
 		}
 		s.Send(from, Return{Number: c.Number})
 	case Ready:
 		if s.coordinator == from && s.status == reorganization {
 			s.status, s.suspect, s.Why = normal, false, "Ready"
-			s.timer = s.Now.Add(s.silence)
+			s.timer = s.After(s.Timing.Inactivity())
 		}
 		s.Send(from, Return{Number: c.Number})
 	case AreYouNormal:
@@ -86,28 +86,28 @@ func (s *strict) checked(from int, c AreYouNormal) {
 		s.suspect, s.Why = false, "AreYouNormal"
 	}
 	if follows && s.phase == noCall {
-		s.timer = s.Now.Add(s.silence)
+		s.timer = s.After(s.Timing.Inactivity())
 	}
 	s.Send(from, Return{Number: c.Number, No: !follows})
 }
 
 // stop is procedure STOP, of a member that from halts.
 func (s *strict) stop(from int, why string) {
-	s.status, s.halted, s.coordinator, s.phase, s.Why = election, from, nobody, noCall, why
+	s.status, s.halted, s.coordinator, s.phase, s.Why = election, from, member.Nobody, noCall, why
 }
 
 // elect is procedure Election up to its first answer.
 func (s *strict) elect(why string) {
 	s.Why = why
 	s.begin(areYouUp, s.Self)
-	s.sendHigher(AreYouUp{Number: s.calls})
+	sendHigher(s.Member, AreYouUp{Number: s.calls})
 	s.proceed()
 }
 
 // begin starts a phase of that many calls.
 func (s *strict) begin(c call, away int) {
 	s.calls++
-	s.phase, s.away, s.timer = c, away, s.Now.Add(s.ta)
+	s.phase, s.away, s.timer = c, away, s.After(s.Timing.ElectionResult)
 }
 
 // returned takes the return of a call.
@@ -119,10 +119,10 @@ func (s *strict) returned(from int, r Return) {
 			s.elect("AreYouNormal: no")
 		}
 	case s.phase == areYouUp:
-		s.phase, s.timer, s.Why = noCall, s.Now.Add(s.tc), "a higher member is up"
+		s.phase, s.timer, s.Why = noCall, s.long(), "a higher member is up"
 	default:
 		if s.phase == halt {
-			s.up[from] = true
+			s.up.Put(from, true)
 		}
 		s.away--
 		s.proceed()
@@ -141,7 +141,7 @@ func (s *strict) proceed() {
 			s.begin(ready, s.callUp(Ready{Number: s.calls + 1}))
 		case ready:
 			s.phase, s.status, s.Why = noCall, normal, "all are Ready"
-			s.checks = s.Now.Add(s.beat)
+			s.checks = s.After(s.Timing.HeartbeatBroadcast)
 		}
 	}
 }
@@ -149,9 +149,9 @@ func (s *strict) proceed() {
 // haltLower stops this member and calls Halt at all lower ones.
 func (s *strict) haltLower() {
 	s.stop(s.Self, "no higher member is up")
-	clear(s.up)
+	s.up = member.Set{}
 	s.begin(halt, len(s.Cfg.Order)-1-s.Self)
-	s.sendLower(Halt{Number: s.calls})
+	sendLower(s.Member, Halt{Number: s.calls})
 }
 
 // coordinate is the election point: who has returned Halt gets a new coordinator.
@@ -161,29 +161,28 @@ func (s *strict) coordinate() {
 }
 
 // callUp calls all that are up, and returns how many these are.
-func (s *strict) callUp(msg algorithm.Message) (calls int) {
-	for i, up := range s.up {
-		if up {
+func (s *strict) callUp(msg algorithm.Message) int {
+	for i := range s.Others {
+		if s.up.Has(i) {
 			s.Send(i, msg)
-			calls++
 		}
 	}
-	return calls
+	return s.up.Count()
 }
 
 func (s *strict) Tick() algorithm.Time {
 	if s.idle() {
-		if s.Now >= s.checks {
-			s.checks = s.Now.Add(s.beat)
+		if s.Due(&s.checks) {
+			s.checks = s.After(s.Timing.HeartbeatBroadcast)
 			s.Broadcast(AreYouNormal{Number: s.calls})
 		}
-	} else if s.Now >= s.timer {
+	} else if s.Due(&s.timer) {
 		s.timeOut()
 	}
 	if s.idle() {
-		return s.checks
+		return s.checks.When()
 	}
-	return s.timer
+	return s.timer.When()
 }
 
 // timeOut ends a phase without the returns that are missing, or a long time.
