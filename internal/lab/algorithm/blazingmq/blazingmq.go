@@ -1,15 +1,17 @@
 // Package blazingmq is the elector of BlazingMQ as its authors have it, with and without
-// scouting: what this project's own election began as (docs/protocol.md, "Deviations").
-// Source: src/groups/mqb/mqbnet/mqbnet_elector.cpp of github.com/bloomberg/blazingmq.
+// scouting: what this project's own election began as (docs/protocol.md, "Deviations"). Read were
+// src/groups/mqb/mqbnet/mqbnet_elector.cpp of github.com/bloomberg/blazingmq at a5b313c, with the
+// cases of mqbnet_elector.t.cpp, and for the row without scouting the authors' article (Leader
+// Election and State Machine Replication in BlazingMQ).
 //
 // A node without a leader waits: at first the initial wait, later at random, up to
 // MaxRandomWait. Then it scouts: it asks all whether they would vote in the next term. A node
 // says yes if it knows no leader and its own term is lower. With a quorum of yeses, its own
-// included, it becomes CANDIDATE in that term and proposes itself. A follower without a leader
-// votes for any higher term, a candidate too; a leader, or who follows one, does not answer:
-// leadership is sticky. A quorum of votes makes the LEADER, whose heartbeats all follow that
-// are in its term or below. Without scouting, as the article tells it of the time before, the
-// wait ends with the proposal, and every node votes for a higher term, a leader too.
+// included, it becomes CANDIDATE in that term and proposes itself; when all have answered and it
+// has none, it waits again. A follower without a leader votes for any higher term, a candidate
+// too; a leader, or who follows one, does not answer: leadership is sticky. A quorum of votes
+// makes the LEADER, whose heartbeats all follow that are in its term or below. Where one vote is a
+// quorum, a node proposes without scouting, and leads when the time for votes is over.
 //
 // A leader counts supporters: who voted, and who sent a response to its first heartbeat. It
 // gives up, and cedes, when the links to so many of them are lost that no quorum is left, or
@@ -17,8 +19,15 @@
 // lost, when the leader cedes, or after the inactivity interval, which it looks at
 // twice in each heartbeat period (upstream's default is 1 s of 2 s).
 //
-// Upstream keeps the term in the cluster's ledger; here the disk has it, and no message waits
-// for that. Timers are those of the scenario, of the same names.
+// Without scouting, as the article tells it of the time before: after the initial wait there is
+// a random one as well; both end with the proposal. Every node votes for a higher term, a leader
+// too, and answers No to any other. What a No does the article leaves open; here its term, if it
+// is higher, is entered, and a candidate that has all answers and no quorum waits again.
+//
+// Where it departs: upstream keeps the term in the cluster's ledger; here the disk has it, and no
+// message waits for that. Upstream's elector forgets the term when it is disabled, in three of its
+// cases, and may vote again in one that it voted in; here the disk goes on having it. Timers are
+// those of the scenario, of the same names.
 //
 // Guaranteed: a leader that keeps its links, and hears of no higher term, is kept: a node in a
 // higher term unseats a healthy leader by one answer. Not guaranteed: one leader at a time. Two
@@ -45,13 +54,17 @@ var (
 
 func define(name, title string, scouts bool) algorithm.Algorithm {
 	return algorithm.Algorithm{
-		Name:   name,
-		Title:  title,
-		Source: "github.com/bloomberg/blazingmq, mqbnet_elector.cpp",
+		Name:     name,
+		Title:    title,
+		Source:   "github.com/bloomberg/blazingmq, mqbnet_elector.cpp",
+		Deviates: "the disk has the term, also after a stop",
 		New: member.Maker(func(m *member.Member) member.Rules {
 			r := &rules{Member: m, scouts: scouts, tentative: member.Nobody}
 			r.Term, _ = m.Disk.(lsn.Term)
 			r.wait, r.Why = r.After(r.Timing.InitialWait), "enabled"
+			if !scouts {
+				r.wait = r.After(r.Timing.InitialWait + r.random())
+			}
 			return r
 		}),
 	}
@@ -84,7 +97,7 @@ func (k Kind) String() string {
 type Message struct {
 	Kind     Kind
 	Term     lsn.Term
-	WillVote bool // ScoutingResponse
+	WillVote bool // ScoutingResponse; without scouting, ElectionResponse too
 }
 
 // rules are those of one node's elector.
@@ -97,7 +110,7 @@ type rules struct {
 	support   member.Set
 	scouting  lsn.Term   // that it asks about; 0 for none
 	answered  member.Set // that, this node too
-	yes       member.Set
+	yes       member.Set // of these
 
 	wait, result, check, beat member.Timer
 }
@@ -134,7 +147,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 	case ElectionProposal:
 		r.proposal(from, msg.Term)
 	case ElectionResponse:
-		r.response(from, msg.Term)
+		r.response(from, msg)
 	case HeartbeatResponse:
 		if r.Role == elector.Leader && msg.Term > r.Term {
 			r.preempted(msg.Term)
@@ -168,17 +181,25 @@ func (r *rules) heartbeat(from int, term lsn.Term) {
 	if led {
 		r.say(member.All, LeadershipCession)
 	} else if !voted {
-		r.say(from, ElectionResponse) // so that the leader counts it among its supporters
+		r.vote(from, true) // so that the leader counts it among its supporters
 	}
 }
 
 // proposal votes for a higher term, unless there is a leader.
 func (r *rules) proposal(from int, term lsn.Term) {
-	if r.scouts && r.Leader != member.Nobody || term <= r.Term {
+	if r.scouts && (r.Leader != member.Nobody || term <= r.Term) {
 		return
 	}
-	r.follow(term, member.Nobody, from, "votes")
-	r.say(from, ElectionResponse)
+	yes := term > r.Term
+	if yes {
+		r.follow(term, member.Nobody, from, "votes")
+	}
+	r.vote(from, yes)
+}
+
+// vote answers a proposal. With scouting there is no No to tell it from.
+func (r *rules) vote(candidate int, yes bool) {
+	r.Send(candidate, Message{ElectionResponse, r.Term, yes && !r.scouts})
 }
 
 // follow watches a leader, or whom it votes for.
@@ -190,22 +211,31 @@ func (r *rules) follow(term lsn.Term, leader, tentative int, why string) {
 }
 
 // response counts a vote.
-func (r *rules) response(from int, term lsn.Term) {
+func (r *rules) response(from int, msg Message) {
+	no := !r.scouts && !msg.WillVote
 	switch {
-	case term < r.Term || r.Role == elector.Follower:
-	case r.Role == elector.Leader && term > r.Term:
-		r.preempted(term)
+	case msg.Term < r.Term || r.Role == elector.Follower:
+	case r.Role == elector.Leader && msg.Term > r.Term:
+		r.preempted(msg.Term)
+	case no && msg.Term > r.Term:
+		r.Term = msg.Term
+		r.leaderless("a higher term")
+	case r.support.Has(from):
 	default:
-		r.support.Put(from, true)
-		r.elected()
+		r.support.Put(from, !no)
+		r.answered.Put(from, true)
+		if r.Role == elector.Leader {
+			return
+		}
+		if r.support.Count() == r.Cfg.Elector.QuorumSize() {
+			r.lead()
+		} else if !r.scouts && r.answered.Count() == len(r.Cfg.Order) {
+			r.leaderless("no quorum of votes")
+		}
 	}
 }
 
-// elected makes a candidate with a quorum the leader.
-func (r *rules) elected() {
-	if r.Role != elector.Candidate || !r.Quorum(r.support) {
-		return
-	}
+func (r *rules) lead() {
 	r.Become(elector.Leader, r.Self, "quorum of votes")
 	r.disarm()
 	r.beat = r.After(r.Timing.HeartbeatBroadcast)
@@ -243,7 +273,7 @@ func (r *rules) stand() {
 
 func (r *rules) propose(term lsn.Term) {
 	r.Become(elector.Candidate, r.Leader, "proposes")
-	r.Term, r.support = term, member.Of(r.Self)
+	r.Term, r.support, r.answered = term, member.Of(r.Self), member.Of(r.Self)
 	r.disarm()
 	r.result = r.After(r.Timing.ElectionResult)
 	r.say(member.All, ElectionProposal)
@@ -284,7 +314,11 @@ func (r *rules) leaderless(why string) {
 
 func (r *rules) waitAtRandom() {
 	r.disarm()
-	r.wait = r.After(r.Draw(r.Timing.MaxRandomWait/time.Millisecond+1) * time.Millisecond)
+	r.wait = r.After(r.random())
+}
+
+func (r *rules) random() time.Duration {
+	return r.Draw(r.Timing.MaxRandomWait/time.Millisecond+1) * time.Millisecond
 }
 
 // Tick implements member.Rules: it does what is due.
@@ -301,12 +335,13 @@ func (r *rules) Tick() algorithm.Time {
 	}
 	if r.Due(&r.result) {
 		r.scouting = 0
-		if r.elected(); r.Role != elector.Leader { // a lone voter is elected by now
-			why := r.Why
-			if r.Role == elector.Candidate {
-				why = "no quorum of votes"
-			}
-			r.leaderless(why)
+		switch {
+		case r.Role == elector.Follower:
+			r.waitAtRandom()
+		case r.Quorum(r.support): // one vote is a quorum
+			r.lead()
+		default:
+			r.leaderless("no quorum of votes")
 		}
 	}
 	if r.Due(&r.wait) {

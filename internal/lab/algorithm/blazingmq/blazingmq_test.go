@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
@@ -35,4 +36,23 @@ func TestTheArticlesCases(t *testing.T) {
 			require.GreaterOrEqual(t, demotions("without-scouting"), least, "%s, seed %d", file, seed)
 		}
 	}
+}
+
+// TestOneVoteIsAQuorum is the tenth of upstream's cases: one of four nodes is configured to elect
+// itself. It proposes without scouting, answers do not make it the leader, and the end of the time
+// for votes does.
+func TestOneVoteIsAQuorum(t *testing.T) {
+	cfg := algorithm.Config{Order: []elector.NodeID{"a", "b", "c", "d"}, Elector: elector.Config{
+		Self: "a", Quorum: 1, UnsafeQuorum: true, Timing: elector.Article()}}
+	m := blazingmq.Elector.New(cfg)
+	wait := m.Step(0, 0, algorithm.Start{}).Wake
+	eff := m.Step(wait, 0, elector.Tick{})
+	require.Equal(t, algorithm.View{Role: elector.Candidate, Term: 1}, m.View())
+	for _, from := range []elector.NodeID{"b", "c"} {
+		m.Step(wait, 0, algorithm.Received{From: from, Message: blazingmq.Message{
+			Kind: blazingmq.ElectionResponse, Term: 1}})
+		require.Equal(t, elector.Candidate, m.View().Role, from)
+	}
+	m.Step(eff.Wake, 0, elector.Tick{})
+	require.Equal(t, algorithm.View{Role: elector.Leader, Leader: "a", Term: 1}, m.View())
 }

@@ -59,6 +59,7 @@ var BLE = algorithm.Algorithm{
 	Source:           "Ng, Haridi, Carbone: Omni-Paxos, EuroSys 2023",
 	New:              member.Maker(begin),
 	OneLeaderPerTerm: true,
+	Deviates:         "of the log there is only the promise; no priorities",
 	Tuned:            tuned,
 }
 

@@ -30,7 +30,7 @@ func define(name, title, source string, v variant) algorithm.Algorithm {
 		tuned = dissertation
 	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
-		Leased: v.lease, Tuned: tuned,
+		Leased: v.lease, Tuned: tuned, Deviates: "a term has one log entry, which comes whole",
 		New: member.Maker(func(m *member.Member) member.Rules {
 			disk, _ := m.Disk.(Disk)
 			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity(), votedFor: disk.VotedFor,
