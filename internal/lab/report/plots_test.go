@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,10 +21,12 @@ func TestPlotsOfStudies(t *testing.T) {
 			require.NoError(t, err)
 			return plot
 		},
-		"raft": func() []byte {
-			plot, err := report.ElectionsPlot(lines(t, "../published/testdata/raft.csv"))
-			require.NoError(t, err)
-			return plot
+		"raft": func() []byte { return raftPlot(lines(t, "../published/testdata/raft.csv")) },
+		"raft-lan": func() []byte {
+			return raftCurves(t, "LAN", 10, 20, 50, 100, 200, 500, 1000, 3000, 10_000, 30_000)
+		},
+		"raft-wan": func() []byte {
+			return raftCurves(t, "WAN, simulated", 300, 500, 1000, 2000, 3000)
 		},
 		"omega": func() []byte {
 			var files [3][][]string
@@ -69,6 +72,54 @@ func omnipaxosPlot(lines [][]string) []byte {
 		}},
 		Lines: lines[1:],
 	}.SVG()
+}
+
+func raftPlot(lines [][]string) []byte {
+	axis := report.Axis{Label: "median, ms; bars: 95 %", Log: true,
+		Ticks: []float64{20, 100, 500, 2000, 10_000, 50_000}}
+	longest := report.Axis{Label: "longest, ms", Log: true,
+		Ticks: []float64{100, 1000, 10_000, 100_000, 1_000_000}}
+	return report.RowsPlot{
+		Title: "Raft's election times: as published",
+		About: "By range of election timeouts, the time without a leader of five servers: as in " +
+			"Ongaro's dissertation, and here.",
+		Labels: 206, Series: []string{"published", "here"},
+		Axes: []report.RowsAxis{
+			{Axis: axis, Figure: "50 %", Width: 270, Beyond: "never"},
+			{Axis: longest, Figure: "longest", Width: 200, Beyond: "never"},
+		},
+		Lines: lines[1:],
+	}.SVG()
+}
+
+// raftCurves has a curve for each range of timeouts, in which it ever ends.
+func raftCurves(t *testing.T, group string, ticks ...float64) []byte {
+	p := report.CurvesPlot{
+		Title: "Raft's election times, " + group,
+		About: "Quantiles of the time without a leader, by range of election timeouts: as in Ongaro's " +
+			"dissertation (line), and here (marks).",
+		X: report.Axis{Label: "this share of elections was not slower, %",
+			Ticks: []float64{0, 10, 25, 50, 75, 90, 100}},
+		Y: report.Axis{Label: "ms without a leader: published (line), here (marks; bars: 95 %)",
+			Ticks: ticks, Log: true},
+	}
+	for _, line := range lines(t, "../published/testdata/raft.csv")[1:] {
+		share, percent := strings.CutSuffix(line[2], " %")
+		if line[0] != group || !percent || line[1] == "150-150 ms" {
+			continue
+		}
+		if n := len(p.Series); n == 0 || p.Series[n-1].Label != line[1] {
+			p.Series = append(p.Series, report.Series{Label: line[1]})
+		}
+		at, last := report.Point{X: number(t, share), Y: number(t, line[4])}, &p.Series[len(p.Series)-1]
+		if line[3] == "published" {
+			last.Curve = append(last.Curve, at)
+			continue
+		}
+		at.Low, at.High = number(t, line[5]), number(t, line[6])
+		last.Marks = append(last.Marks, at)
+	}
+	return p.SVG()
 }
 
 func messagesPlot(t *testing.T, lines [][]string) []byte {
@@ -130,14 +181,18 @@ func curves(t *testing.T, lines [][]string) (all []report.Series) {
 		}
 		var of [4]float64
 		for i, field := range line[1:] {
-			v, err := strconv.ParseFloat(field, 64)
-			require.NoError(t, err)
-			of[i] = v
+			of[i] = number(t, field)
 		}
 		last := &all[len(all)-1]
 		last.Marks = append(last.Marks, report.Point{X: of[0], Y: of[1], Low: of[2], High: of[3]})
 	}
 	return all
+}
+
+func number(t *testing.T, field string) float64 {
+	v, err := strconv.ParseFloat(field, 64)
+	require.NoError(t, err)
+	return v
 }
 
 // lines are those of a file of figures, the names of the columns first.

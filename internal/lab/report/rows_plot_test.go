@@ -62,7 +62,7 @@ func (p RowsPlot) SVG() []byte {
 	for lines := range slices.Values(chunk(p.Lines, 0)) {
 		p.group(s, lines)
 	}
-	width := rowsLeft + p.Labels
+	width := rowsLeft + p.Labels + rowsGap/2
 	for _, a := range p.Axes {
 		width += a.Width + rowsGap
 	}
