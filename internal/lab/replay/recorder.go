@@ -157,10 +157,7 @@ func (r *Recorder) CutOnly(at time.Duration, pairs []scenario.Pair) {
 }
 
 func (r *Recorder) openCut(p scenario.Pair) int {
-	return slices.IndexFunc(r.cuts, func(c history.Cut) bool {
-		return c.From == p.From &&
-			c.To == p.To
-	})
+	return slices.IndexFunc(r.cuts, func(c history.Cut) bool { return c.From == p.From && c.To == p.To })
 }
 
 // Mark notes a step of the timeline; note says why it had no effect.

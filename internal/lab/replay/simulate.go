@@ -41,22 +41,18 @@ const fsyncMin, fsyncMax = 200 * time.Microsecond, 2 * time.Millisecond
 
 // player is one simulated run.
 type player struct {
-	sc      *scenario.Scenario
-	rec     *Recorder
-	sim     *sim.Sim
-	arrows  bool
-	before  int // messages sent before the first arrow
-	leaders map[elector.NodeID]bool
+	sc     *scenario.Scenario
+	rec    *Recorder
+	sim    *sim.Sim
+	arrows bool
+	before int // messages sent before the first arrow
 }
 
 // Simulate plays a scenario in virtual time. The same scenario and seed give the
 // same history on every machine. The error is about a scenario that cannot be
 // begun; what goes wrong later is in the run.
 func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
-	p := &player{
-		sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows,
-		leaders: map[elector.NodeID]bool{},
-	}
+	p := &player{sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows}
 	if o.Algorithm.New == nil {
 		o.Algorithm = ours.Elector
 	}
@@ -94,7 +90,9 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	if err == nil {
 		err = s.RunUntil(sc.Duration)
 	}
-	p.noteLeases()
+	for _, n := range sc.Nodes {
+		p.noteLease(n.ID)
+	}
 	h := p.rec.Finish(s.Now()) // a violation ends the run early
 	var broken *spec.Violation
 	switch {
@@ -129,18 +127,12 @@ func withTermsOf(sc *scenario.Scenario, h *history.History) *scenario.Scenario {
 
 // order has the voters of a scenario, the leader of its beginning first.
 func order(sc *scenario.Scenario) []elector.NodeID {
-	voters := slices.Clone(sc.Election.Voters)
-	slices.SortStableFunc(voters, func(a, b elector.NodeID) int {
-		return rank(a, sc.Begin.Leader) - rank(b, sc.Begin.Leader)
-	})
-	return voters
-}
-
-func rank(id, first elector.NodeID) int {
-	if id == first {
-		return 0
+	first := func(id elector.NodeID) bool { return id == sc.Begin.Leader }
+	voters := slices.DeleteFunc(slices.Clone(sc.Election.Voters), first)
+	if sc.Begin.Leader == "" {
+		return voters
 	}
-	return 1
+	return append([]elector.NodeID{sc.Begin.Leader}, voters...)
 }
 
 func faults(l scenario.Link) sim.Faults {
@@ -162,13 +154,12 @@ func (p *player) observe(e *sim.Event) {
 		p.noteDelivered(e)
 		return
 	}
-	p.noteLeases()
+	p.noteLease(e.Node)
 	switch e.Kind {
 	case sim.EventStarted:
 		p.rec.Start(at, e.Node, e.Term)
 	case sim.EventCrashed, sim.EventStopped:
 		p.rec.End(at, e.Node)
-		delete(p.leaders, e.Node)
 	case sim.EventWiped:
 		p.rec.Wipe(at, e.Node)
 	case sim.EventPaused:
@@ -185,21 +176,13 @@ func (p *player) observe(e *sim.Event) {
 		}
 	case sim.EventTransition:
 		p.rec.Transition(at, e.Node, e.Transition, e.Why)
-		if e.Transition.To == elector.Leader {
-			p.leaders[e.Node] = true
-		} else {
-			delete(p.leaders, e.Node)
-		}
 	}
 }
 
-// noteLeases looks how long the leaders' leases run by now. It runs before every
-// event, which may be the end of a leader whose lease was renewed just before.
-func (p *player) noteLeases() {
-	if p.sim == nil || p.rec.History.NoLease {
-		return
-	}
-	for id := range p.leaders {
+// noteLease looks how long a leader's lease runs by now. It runs before what may end its
+// leadership, since the lease may have been renewed just before.
+func (p *player) noteLease(id elector.NodeID) {
+	if p.sim != nil && !p.rec.History.NoLease {
 		p.rec.Lease(id, p.sim.LeaseUntil(id))
 	}
 }
