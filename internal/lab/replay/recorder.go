@@ -94,6 +94,26 @@ func (r *Recorder) Wipe(at time.Duration, id history.NodeID) {
 	r.Change(at, id, func(s *history.Span) { *s = history.Span{} })
 }
 
+// Pause says that a process is paused, of which is not known when a lease of its ends: it runs out
+// by itself, lease after this.
+func (r *Recorder) Pause(at time.Duration, id history.NodeID, lease time.Duration) {
+	r.Change(at, id, func(s *history.Span) {
+		if s.Process = history.Paused; s.LeaseUntil == history.Forever && !r.History.NoLease {
+			s.LeaseUntil = at + lease
+		}
+	})
+}
+
+// Resume says that such a process goes on. If its lease may still run, what it had before holds
+// again: it steps down by itself if it does not.
+func (r *Recorder) Resume(at time.Duration, id history.NodeID) {
+	r.Change(at, id, func(s *history.Span) {
+		if s.Process = history.Up; at < s.LeaseUntil {
+			s.LeaseUntil = history.Forever
+		}
+	})
+}
+
 // Transition notes a change of role or leader; why is "" where its Reason says it.
 func (r *Recorder) Transition(
 	at time.Duration, id history.NodeID, t elector.Transition, why string,
@@ -157,7 +177,8 @@ func (r *Recorder) CutOnly(at time.Duration, pairs []scenario.Pair) {
 }
 
 func (r *Recorder) openCut(p scenario.Pair) int {
-	return slices.IndexFunc(r.cuts, func(c history.Cut) bool { return c.From == p.From && c.To == p.To })
+	is := func(c history.Cut) bool { return c.From == p.From && c.To == p.To }
+	return slices.IndexFunc(r.cuts, is)
 }
 
 // Mark notes a step of the timeline; note says why it had no effect.

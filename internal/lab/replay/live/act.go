@@ -45,10 +45,7 @@ func (r *run) act(ctx context.Context, a scenario.Action) (note string, err erro
 		return r.transferFromLeader(ctx, a.To), nil
 	case "step-down":
 		err := r.each(a.Nodes, func(n *procs.Node) error {
-			return ask(ctx, n, stopTimeout, func(ctx context.Context, c *admin.Client) error {
-				_, err := c.Tell(ctx, admin.StepDownRequest{For: a.Rest.String()})
-				return err
-			})
+			return tell(ctx, n, stopTimeout, admin.StepDownRequest{For: a.Rest.String()})
 		})
 		if err != nil {
 			note = err.Error()
@@ -58,14 +55,12 @@ func (r *run) act(ctx context.Context, a scenario.Action) (note string, err erro
 	return "", r.each(a.Nodes, func(n *procs.Node) error { return r.actOnProcess(ctx, a, n) })
 }
 
-// ask calls a process by its admin API.
-func ask(
-	ctx context.Context, n *procs.Node, timeout time.Duration,
-	call func(context.Context, *admin.Client) error,
-) error {
+// tell tells a process something by its admin API.
+func tell(ctx context.Context, n *procs.Node, timeout time.Duration, what admin.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return call(ctx, n.Client())
+	_, err := n.Client().Tell(ctx, what)
+	return err
 }
 
 // transferFromLeader asks the leader to hand over; it returns why that had no
@@ -148,19 +143,12 @@ func (r *run) sendFaults(ctx context.Context, n *procs.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	for {
-		err := setFaults(ctx, n, r.faults.request(cluster.NodeID(n.Name)))
+		err := tell(ctx, n, askTimeout, r.faults.request(cluster.NodeID(n.Name)))
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(sendAgain)
 	}
-}
-
-func setFaults(ctx context.Context, n *procs.Node, req admin.FaultRequest) error {
-	return ask(ctx, n, askTimeout, func(ctx context.Context, c *admin.Client) error {
-		_, err := c.Tell(ctx, req)
-		return err
-	})
 }
 
 // reset breaks connections, and cuts the links.
@@ -173,7 +161,7 @@ func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
 			if !r.answers(n) {
 				return nil
 			}
-			return setFaults(ctx, n, admin.FaultRequest{Reset: []cluster.NodeID{p.To}})
+			return tell(ctx, n, askTimeout, admin.FaultRequest{Reset: []cluster.NodeID{p.To}})
 		})
 		if err != nil {
 			return err

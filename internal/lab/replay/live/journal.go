@@ -3,7 +3,6 @@ package live
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -21,17 +20,11 @@ import (
 // log is the one source that has a process from its first line to its last,
 // whether it ends by SIGTERM or SIGKILL.
 type journal struct {
-	mu      sync.Mutex
-	entries []entry
+	replay.Journal
+	reader
 }
 
-// entry is one thing that happened; note enters it into the history.
-type entry struct {
-	at   time.Time
-	note func(r *reader, at time.Duration)
-}
-
-// reader makes a history of the entries.
+// reader makes a history of a journal. Only what is noted may use it: it is there in the end.
 type reader struct {
 	*replay.Recorder
 	check *spec.Cluster
@@ -46,30 +39,22 @@ type ending struct {
 	step, done time.Duration
 }
 
-func (j *journal) add(at time.Time, note func(*reader, time.Duration)) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.entries = append(j.entries, entry{at, note})
-}
+// now adds what happens now.
+func (j *journal) now(note func(at time.Duration)) { j.Add(time.Now(), note) }
 
 // history is what the journal says, in order of time, with terms shifted to
 // those of the scenario.
 func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *history.History {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	slices.SortStableFunc(j.entries, func(a, b entry) int { return a.at.Compare(b.at) })
-	r := &reader{
+	j.reader = reader{
 		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift, start: start,
 		check: spec.NewCluster(nil, 0, spec.Checks{
 			NoLeases: sc.Election.UnsafeNoScouting, TwoLeaders: sc.Election.UnsafeQuorum,
 		}),
 	}
-	for _, e := range j.entries {
-		e.note(r, e.at.Sub(start))
-	}
-	h := r.Finish(sc.Duration)
+	j.Tell(start, time.Now())
+	h := j.Finish(sc.Duration)
 	h.Broken = append(h.Broken, twoLeases(h)...)
-	for _, e := range r.ended {
+	for _, e := range j.ended {
 		e.endReign(h)
 	}
 	return h
@@ -92,8 +77,8 @@ func (j *journal) line(l procs.Line) {
 	if !ok {
 		if l.Level == "" || l.Level == "error" {
 			problem := fmt.Sprintf("%s said: %s", l.Node, l.Text)
-			j.add(l.Time, func(r *reader, _ time.Duration) {
-				r.History.Problems = append(r.History.Problems, problem)
+			j.Add(l.Time, func(time.Duration) {
+				j.History.Problems = append(j.History.Problems, problem)
 			})
 		}
 		return
@@ -106,19 +91,19 @@ func (j *journal) line(l procs.Line) {
 // transition notes a change of role or leader. What a process logged as it was
 // killed comes too late to count.
 func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transition) {
-	j.add(at, func(r *reader, at time.Duration) {
-		if r.Now(id).Process == history.Down {
+	j.Add(at, func(at time.Duration) {
+		if j.Now(id).Process == history.Down {
 			return
 		}
-		t.Term = lsn.Term(max(int64(t.Term)+r.shift, 0))
+		t.Term = lsn.Term(max(int64(t.Term)+j.shift, 0))
 		if t.Reason == elector.Started {
-			r.check.Gone(id)
+			j.check.Gone(id)
 			disk := elector.Terms{Entered: t.Term, Reserved: t.Term} // at least
-			r.violated(at, r.check.Booted(id, disk))
+			j.violated(at, j.check.Booted(id, disk))
 		}
-		r.violated(at, r.check.Transition(id, t))
-		r.Transition(at, id, t, "")
-		r.Lease(id, history.Forever) // a live leader steps down by itself when its lease ends
+		j.violated(at, j.check.Transition(id, t))
+		j.Transition(at, id, t, "")
+		j.Lease(id, history.Forever) // a live leader steps down by itself when its lease ends
 	})
 }
 
@@ -130,60 +115,46 @@ func (r *reader) violated(at time.Duration, v *spec.Violation) {
 	}
 }
 
-// up notes that a process is started or goes on, just before it is. If the lease
-// of a paused one may still run, what it had before holds again: it steps down by
-// itself if it does not.
+// up notes that a process is started or goes on, just before it is.
 func (j *journal) up(id cluster.NodeID) {
-	j.add(time.Now(), func(r *reader, at time.Duration) {
-		if now := r.Now(id); now.Process == history.Down {
-			r.Start(at, id, now.Term)
-			return
+	j.now(func(at time.Duration) {
+		if was := j.Now(id); was.Process == history.Down {
+			j.Start(at, id, was.Term)
+		} else {
+			j.Resume(at, id)
 		}
-		r.Change(at, id, func(s *history.Span) {
-			s.Process = history.Up
-			if s.Role == elector.Leader && at < s.LeaseUntil {
-				s.LeaseUntil = history.Forever
-			}
-		})
 	})
 }
 
 // down notes that a process is killed or has stopped, by a step of that time.
 func (j *journal) down(id cluster.NodeID, step time.Time) {
-	j.add(time.Now(), func(r *reader, at time.Duration) {
-		r.End(at, id)
-		r.ended = append(r.ended, ending{id, step.Sub(r.start), at})
+	j.now(func(at time.Duration) {
+		j.End(at, id)
+		j.ended = append(j.ended, ending{id, step.Sub(j.start), at})
 	})
 }
 
 // wiped notes that a node lost its disk.
 func (j *journal) wiped(id cluster.NodeID) {
-	j.add(time.Now(), func(r *reader, at time.Duration) {
-		r.check.Wiped(id)
-		r.Wipe(at, id)
+	j.now(func(at time.Duration) {
+		j.check.Wiped(id)
+		j.Wipe(at, id)
 	})
 }
 
 // paused notes a pause: the lease that the node may hold runs out by itself.
 func (j *journal) paused(id cluster.NodeID, lease time.Duration) {
-	j.add(time.Now(), func(r *reader, at time.Duration) {
-		r.Change(at, id, func(s *history.Span) {
-			s.Process = history.Paused
-			if s.LeaseUntil == history.Forever && !r.History.NoLease {
-				s.LeaseUntil = at + lease
-			}
-		})
-	})
+	j.now(func(at time.Duration) { j.Pause(at, id, lease) })
 }
 
 // mark notes a step of the timeline.
 func (j *journal) mark(step *scenario.Step, note string) {
-	j.add(time.Now(), func(r *reader, _ time.Duration) { r.Mark(step.At, step.Text, note) })
+	j.now(func(time.Duration) { j.Mark(step.At, step.Text, note) })
 }
 
 // cuts notes which directions are cut from now on.
 func (j *journal) cuts(pairs []scenario.Pair) {
-	j.add(time.Now(), func(r *reader, at time.Duration) { r.CutOnly(at, pairs) })
+	j.now(func(at time.Duration) { j.CutOnly(at, pairs) })
 }
 
 // twoLeases finds leaders whose times overlap although the lease of the first did not run

@@ -2,6 +2,7 @@ package live
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,35 +15,33 @@ import (
 
 // slept is the history of a live leader whose process is paused at 10 s.
 func slept(t *testing.T, pause time.Duration) *history.History {
-	return led(t, func(j *journal, _ time.Time, at func(time.Duration, func())) {
-		at(10*time.Second, func() { j.paused("a", time.Second) })
-		at(10*time.Second+pause, func() { j.up("a") })
+	return led(t, func(j *journal, _ time.Time) {
+		j.paused("a", time.Second)
+		time.Sleep(pause)
+		j.up("a")
 	})
 }
 
-// led is the history of a live leader, and what happens to it.
-func led(
-	t *testing.T, more func(*journal, time.Time, func(time.Duration, func())),
-) *history.History {
-	start, j := time.Now(), &journal{}
-	at := func(d time.Duration, note func()) {
-		note()
-		j.entries[len(j.entries)-1].at = start.Add(d)
-	}
-	turn := func(from, to elector.Role, why elector.Reason, leader elector.NodeID) func() {
-		return func() {
-			j.transition(start, "a", elector.Transition{From: from, To: to, Reason: why, Term: 1,
+// led is the history of a live leader, and what happens to it from 10 s on.
+func led(t *testing.T, more func(*journal, time.Time)) (h *history.History) {
+	synctest.Test(t, func(t *testing.T) {
+		start, j := time.Now(), &journal{}
+		turn := func(from, to elector.Role, why elector.Reason, leader elector.NodeID) {
+			time.Sleep(time.Second)
+			j.transition(time.Now(), "a", elector.Transition{From: from, To: to, Reason: why, Term: 1,
 				Leader: leader})
 		}
-	}
-	at(0, func() { j.up("a") })
-	at(1*time.Second, turn(elector.Dormant, elector.Follower, elector.Started, ""))
-	at(2*time.Second, turn(elector.Follower, elector.Candidate, elector.Proposed, ""))
-	at(3*time.Second, turn(elector.Candidate, elector.Leader, elector.Elected, "a"))
-	more(j, start, at)
-	sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s}"))
-	require.NoError(t, err)
-	return j.history(sc, start, 0)
+		j.up("a")
+		turn(elector.Dormant, elector.Follower, elector.Started, "")
+		turn(elector.Follower, elector.Candidate, elector.Proposed, "")
+		turn(elector.Candidate, elector.Leader, elector.Elected, "a")
+		time.Sleep(7 * time.Second)
+		more(j, start)
+		sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s}"))
+		require.NoError(t, err)
+		h = j.history(sc, start, 0)
+	})
+	return h
 }
 
 // TestEveryReasonIsUnderstood: a reason that the journal does not know would make
@@ -72,8 +71,9 @@ func TestALiveLeaderDoesNotLeadAfterALongSleep(t *testing.T) {
 
 // It is seen some time later, and until then its process may say that it leads.
 func TestALiveLeaderThatAStepEndsLeadsUntilTheStep(t *testing.T) {
-	h := led(t, func(j *journal, start time.Time, at func(time.Duration, func())) {
-		at(10*time.Second+5*time.Millisecond, func() { j.down("a", start.Add(10*time.Second)) })
+	h := led(t, func(j *journal, start time.Time) {
+		time.Sleep(5 * time.Millisecond)
+		j.down("a", start.Add(10*time.Second))
 	})
 	require.Equal(t, history.NodeID("a"), h.LeaderAt(10*time.Second-1))
 	require.Empty(t, h.LeaderAt(10*time.Second))

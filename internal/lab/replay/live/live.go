@@ -201,10 +201,7 @@ func (r *run) begin(ctx context.Context, present []*procs.Node) error {
 
 func (r *run) transfer(ctx context.Context, from, to cluster.NodeID) error {
 	return r.each([]cluster.NodeID{from}, func(n *procs.Node) error {
-		return ask(ctx, n, beginTimeout, func(ctx context.Context, c *admin.Client) error {
-			_, err := c.Tell(ctx, admin.TransferRequest{To: to})
-			return err
-		})
+		return tell(ctx, n, beginTimeout, admin.TransferRequest{To: to})
 	})
 }
 
