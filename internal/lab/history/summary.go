@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -171,7 +172,7 @@ func (h *History) apart(id NodeID, from, to time.Duration) map[NodeID]bool {
 // leads reports whether the node has the role and a valid lease.
 func (l *Lane) leads(t time.Duration) bool {
 	s := l.At(t)
-	return s.Process != Down && s.Leader == l.Node && t < s.LeaseUntil
+	return s.Process != Down && s.Role == elector.Leader && t < s.LeaseUntil
 }
 
 // ClaimantsAt are the nodes that hold themselves for the leader at a moment: they have the
