@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
@@ -55,9 +57,18 @@ func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
 	}
 	err = template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
 		"Table": table.String(), "Own": own.String(), "Seeds": seeds,
-		"Losses": lossLines(losses), "Examples": examples,
+		"Losses": lossLines(losses), "Examples": examples, "Deviations": deviations(),
 	})
 	return page.Bytes(), err
+}
+
+// deviations has a line for each algorithm.
+func deviations() (lines []string) {
+	for _, a := range replay.Algorithms() {
+		text := fmt.Sprintf("- **%s** (%s): %s.", a.Name, a.Source, cmp.Or(a.Deviates, "nowhere"))
+		lines = append(lines, strings.Join(report.Wrap(text, 98), "\n  "))
+	}
+	return lines
 }
 
 // lossLines has a line for each topology. What is lost of the availability is lost of the

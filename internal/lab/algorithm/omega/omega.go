@@ -54,8 +54,8 @@ var (
 	L  = define("omega-l", "Omega_l (Schiper-Toueg, scalable)", omegaL)
 )
 
-// asked is what the paper's experiments ask for: detection within a second, and a mistake every
-// 100 days.
+// asked is what the paper's experiments ask for, as we recall them: detection within a second, and
+// a mistake every 100 days.
 var asked = detector.QoS{
 	Detect: time.Second, Mistakes: detector.Recurrence(100 * 24 * time.Hour), Accuracy: 0.99999988,
 }
