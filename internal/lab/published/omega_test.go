@@ -17,14 +17,15 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-// An omegaService is one setting of Schiper and Toueg (DSN 2008): twelve machines, each of which
-// crashes every ten minutes on the mean and is up again after 5 s, on links of which each message
-// is lost or delayed by itself, exponentially. The link from one machine to another may crash
-// too, for 3 s.
+// An omegaService is one setting of Schiper and Toueg (DSN 2008), as it is recalled: the text at
+// hand ends before their evaluation. Of twelve machines each crashes every ten minutes on the mean
+// and is up again after 5 s, on links of which each message is lost or delayed by itself,
+// exponentially. The link from one machine to another may crash too, for 3 s.
 type omegaService struct {
 	detect  time.Duration // T_D^U
 	delay   time.Duration // the mean
@@ -220,8 +221,8 @@ func omegaCells() (cells []omegaCell) {
 }
 
 const (
-	omegaSeeds = 2 // from 1 on
-	omegaSpan  = 2 * time.Hour
+	omegaSeeds = 12 // from 1 on
+	omegaSpan  = time.Hour
 
 	omegaColumns = "seed,delay_ms,loss_percent,link_crashes_every_s,detect_ms,leader_crashes," +
 		"recovery_ms,demotions_per_hour,availability_percent,messages_per_second\n"
@@ -304,55 +305,88 @@ func TestOmegaStudy(t *testing.T) {
 	}
 }
 
-// TestOmegaAsPublished requires of the study what the article found.
-//
-// T_r is about T_D^U, and is proportional to it, whatever the links lose and delay. What is
-// beyond it: all agree when the last of eleven detectors has suspected, on the mean a twelfth of a
-// period before T_D^U + E(D). In Omega_lc each of them tells each other one; on lossy links some
-// of that is lost, and the next ALIVE says it.
-// On lossy links no stable leader is demoted while it is up; Omega_id demotes one at each return
-// of the smallest, six an hour, as often as it crashes. Where links crash, Omega_lc is available
-// longest, Omega_id least. Omega_l sends a twelfth of the messages.
-func TestOmegaAsPublished(t *testing.T) {
-	study := map[string][]omegaFigures{}
-	for _, a := range omegas {
-		for _, line := range omegaStudy(t, a) {
-			study[a.Name] = append(study[a.Name], parseOmega(t, line))
+// place is where the figures of a cell stand.
+func (c omegaCell) place() (group, row string) {
+	switch {
+	case c.leaders:
+		return "by T_D^U (10 ms, 1 %)", fmt.Sprintf("%g s", c.detect.Seconds())
+	case c.crashes != 0:
+		return "links crash for 3 s", fmt.Sprintf("every %g s", c.crashes.Seconds())
+	}
+	return "links lose and delay", fmt.Sprintf("%g ms, %g %%", 1000*c.delay.Seconds(), 100*c.loss)
+}
+
+// omegaEstimates are the figures of all seeds together.
+func omegaEstimates(t *testing.T) (all figures) {
+	for i, c := range omegaCells() {
+		group, row := c.place()
+		for _, a := range omegas {
+			var crashes, recovery, demotions, down, messages, one []float64
+			for seed := range omegaSeeds {
+				f := parseOmega(t, omegaStudy(t, a)[seed*len(omegaCells())+i])
+				crashes = append(crashes, float64(f.crashes))
+				recovery = append(recovery, float64(f.crashes)*f.recovery/1000)
+				demotions = append(demotions, f.demotions)
+				down = append(down, 100-f.availability)
+				messages, one = append(messages, f.messages), append(one, 1)
+			}
+			all.add(group, row, "T_r", a.Name, compare.Ratio(recovery, crashes))
+			if !c.leaders { // there the leader crashes every few seconds
+				all.add(group, row, "demotions", a.Name, compare.Rate(demotions, one))
+				all.add(group, row, "down", a.Name, compare.Ratio(down, one))
+			}
+			all.add(group, row, "messages", a.Name, compare.Ratio(messages, one))
 		}
 	}
-	id, lc, l := study[omega.ID.Name], study[omega.LC.Name], study[omega.L.Name]
-	cells, hourly := omegaCells(), 0.
-	for i := range id {
-		c := cells[i%len(cells)]
-		for name, of := range study {
-			f, detect := of[i], 1000*c.detect.Seconds()
+	return all
+}
+
+// TestOmegaAsPublished requires of the study what the article says as far as its text could be
+// read (up to section 5), and what is recalled of the rest. Read: the time to detect a crash
+// dominates T_r; a leader that is the smallest of those alive is demoted at each return of a
+// smaller one, a stable one is not; one of the stable algorithms is more robust against disruption
+// of the network, the other scales better. Recalled are the settings, and that T_r is proportional
+// to T_D^U, whatever the links lose and delay. No figure of theirs is drawn.
+//
+// What T_r is beyond T_D^U: all agree when the last of eleven detectors has suspected, on the mean
+// a twelfth of a period before T_D^U + E(D). In Omega_lc each of them tells each other one; on
+// lossy links some of that is lost, and the next ALIVE says it. Omega_id demotes a leader as often
+// as one crashes: six times an hour, with crashes each ten minutes. Where links crash, Omega_lc is
+// led longest, Omega_id least. Omega_l sends a twelfth of the messages.
+func TestOmegaAsPublished(t *testing.T) {
+	all := omegaEstimates(t)
+	for _, c := range omegaCells() {
+		group, row := c.place()
+		at := func(figure string, a algorithm.Algorithm) compare.Estimate {
+			return all.values[[4]string{group, row, figure, a.Name}]
+		}
+		id, lc, l := at("down", omega.ID), at("down", omega.LC), at("down", omega.L)
+		for _, a := range omegas {
+			recovery, detect := at("T_r", a), c.detect.Seconds()
 			if c.crashes == 0 {
-				most := 1.1*detect + 2000*c.delay.Seconds()
-				if name == omega.LC.Name && c.loss > 0 {
+				most := 1.1*detect + 2*c.delay.Seconds()
+				if a.Name == omega.LC.Name && c.loss > 0 {
 					most += detect / 6
 				}
-				require.Less(t, f.recovery, most, "%s: %+v", name, c)
-				require.Greater(t, f.recovery, 0.8*detect, "%s: %+v", name, c)
-			}
-			switch {
-			case c.leaders || c.crashes != 0:
-			case name == omega.ID.Name:
-				require.InDelta(t, float64(f.crashes)/omegaSpan.Hours(), f.demotions, 0.5, "%+v", c)
-				hourly += f.demotions / 5 / omegaSeeds
-				require.Greater(t, f.availability, 99.4, "%+v", c)
-			default:
-				require.Zero(t, f.demotions, "%s: %+v", name, c)
-				require.Greater(t, f.availability, id[i].availability, "%s: %+v", name, c)
+				require.Less(t, recovery.Mean, most, "%s: %+v", a.Name, c)
+				require.Greater(t, recovery.Mean, 0.9*detect, "%s: %+v", a.Name, c)
 			}
 		}
-		if c.crashes != 0 {
-			require.Greater(t, lc[i].availability, l[i].availability, "%+v", c)
-			require.Greater(t, l[i].availability, id[i].availability, "%+v", c)
-		} else if !c.leaders { // there, the links from each leader are new
-			require.InDelta(t, omegaMachines, lc[i].messages/l[i].messages, 3, "%+v", c)
+		switch {
+		case c.crashes != 0:
+			require.Less(t, lc.High, l.Low, "%+v", c)
+			require.Less(t, l.High, id.Low, "%+v", c)
+		case !c.leaders: // there, the links from each leader are new
+			require.Greater(t, at("demotions", omega.ID).High, 6., "%+v", c)
+			require.Less(t, at("demotions", omega.ID).Low, 6., "%+v", c)
+			require.Zero(t, at("demotions", omega.LC).Mean, "%+v", c)
+			require.Zero(t, at("demotions", omega.L).Mean, "%+v", c)
+			require.Less(t, max(lc.Mean, l.Mean), id.Mean, "%+v", c)
+			require.InDelta(t, omegaMachines,
+				at("messages", omega.LC).Mean/at("messages", omega.L).Mean, 3, "%+v", c)
 		}
 	}
-	require.InDelta(t, 6, hourly, 1.5, "Omega_id on lossy links")
+	all.golden(t, "omega.csv")
 }
 
 // TestOmegaWhereLinksCrash plays the worst of their settings for a few minutes: Omega_lc is led far

@@ -64,6 +64,22 @@ func (f *figures) golden(t *testing.T, name string) {
 	testkit.Golden(t, "testdata/"+name, text.String())
 }
 
+// sample compares with the file what was played of it, or writes all, and returns what it holds.
+func (f *figures) sample(t *testing.T, name string) (held figures) {
+	if *update {
+		f.golden(t, name)
+	}
+	lines := readCSV(t, name)
+	for _, line := range f.lines[1:] {
+		require.Contains(t, lines, line, "-update plays all, and writes %s", name)
+	}
+	for _, l := range lines {
+		held.add(l[0], l[1], l[2], l[3],
+			compare.Estimate{Mean: number(t, l[4]), Low: number(t, l[5]), High: number(t, l[6])})
+	}
+	return held
+}
+
 // digits writes four of them.
 func digits(v float64) string {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 3, 64), 64)

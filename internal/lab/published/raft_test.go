@@ -246,13 +246,20 @@ func quantile(sorted []float64, q float64) compare.Estimate {
 	return compare.Estimate{Mean: at(n * q), Low: at(n*q - half), High: at(n*q + half)}
 }
 
-// TestPublishedRaft plays all, and requires that the figures are those of the file.
+// raftSample are the rows that are played always.
+var raftSample = []string{"150-155 ms", "25-50 ms", "300-600 ms; 1 failed; logs differ"}
+
+// TestPublishedRaft requires that the figures of a sample are those of the file, and that all of
+// the file have the shape of what was published.
 func TestPublishedRaft(t *testing.T) {
 	t.Parallel()
 	var all figures
 	for i, line := range readCSV(t, "raft-published.csv") {
 		e := raftElections()[i]
 		require.Equal(t, line[0], e.name())
+		if !*update && !slices.Contains(raftSample, e.name()) {
+			continue
+		}
 		took, group := e.trials(t), "LAN"
 		if e.wan {
 			group = "WAN, simulated"
@@ -274,8 +281,7 @@ func TestPublishedRaft(t *testing.T) {
 			all.add(group, line[0], column, "here", e)
 		}
 	}
-	requireRaftsShape(t, all)
-	all.golden(t, "raft.csv")
+	requireRaftsShape(t, all.sample(t, "raft.csv"))
 }
 
 // requireRaftsShape demands what was published. Where timeouts differ by 1 ms at most, clocks and

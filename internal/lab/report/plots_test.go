@@ -28,15 +28,7 @@ func TestPlotsOfStudies(t *testing.T) {
 		"raft-wan": func() []byte {
 			return raftCurves(t, "WAN, simulated", 300, 500, 1000, 2000, 3000)
 		},
-		"omega": func() []byte {
-			var files [3][][]string
-			for i, name := range []string{"omega-id", "omega-lc", "omega-l"} {
-				files[i] = lines(t, "../published/testdata/"+name+".csv")
-			}
-			plot, err := report.OmegaPlot(files)
-			require.NoError(t, err)
-			return plot
-		},
+		"omega": func() []byte { return omegaPlot(lines(t, "../published/testdata/omega.csv")) },
 		"omnipaxos": func() []byte {
 			return omnipaxosPlot(lines(t, "../published/testdata/omnipaxos.csv"))
 		},
@@ -70,6 +62,31 @@ func omnipaxosPlot(lines [][]string) []byte {
 			Axis:   report.Axis{Label: "leaders after it", Ticks: []float64{0, 30, 60}},
 			Figure: "leaders", Width: 80,
 		}},
+		Lines: lines[1:],
+	}.SVG()
+}
+
+func omegaPlot(lines [][]string) []byte {
+	asked := []report.RowsBound{{Group: "links", At: 1}}
+	for row, at := range map[string]float64{"0.1 s": .1, "0.25 s": .25, "0.5 s": .5, "1 s": 1} {
+		asked = append(asked, report.RowsBound{Group: "by", Row: row, At: at})
+	}
+	log := func(label, figure string, width int, ticks ...float64) report.RowsAxis {
+		return report.RowsAxis{Axis: report.Axis{Label: label, Ticks: ticks, Log: true},
+			Figure: figure, Width: width}
+	}
+	return report.RowsPlot{
+		Title: "Omega_id, Omega_lc, Omega_l: after Schiper and Toueg",
+		About: "By setting and algorithm, the recovery time and the asked detection time, demotions " +
+			"of leaders that were up, the time without a leader that all follow, and messages.",
+		Labels: 106, Series: []string{"omega-id", "omega-lc", "omega-l"},
+		Axes: []report.RowsAxis{
+			{Axis: report.Axis{Label: "T_r, s; line: T_D^U", Ticks: []float64{0, 0.5, 1, 1.5, 2}},
+				Figure: "T_r", Width: 140, Bounds: asked},
+			log("demotions/h (0: edge)", "demotions", 130, 0.1, 1, 10, 100, 1000),
+			log("without a leader, %", "down", 110, 0.01, 0.1, 1, 10, 100),
+			log("messages/s", "messages", 100, 10, 100, 1000, 20_000),
+		},
 		Lines: lines[1:],
 	}.SVG()
 }

@@ -83,14 +83,14 @@ func chunk(lines [][]string, column int) (parts [][][]string) {
 func (p RowsPlot) group(s *sheet, lines [][]string) {
 	rows := chunk(lines, 1)
 	s.text("variant", rowsLeft, s.y+12, lines[0][0], "")
-	top, height := s.y+36, 6
+	top, height := s.y+50, 6
 	for _, row := range rows {
 		height += p.height(row)
 	}
 	left := rowsLeft + p.Labels
 	for _, a := range p.Axes {
 		if slices.ContainsFunc(lines, func(l []string) bool { return l[2] == a.Figure }) {
-			s.text("figures", left, s.y+12, a.Label, "")
+			s.text("figures", left, s.y+28, a.Label, "")
 			for _, t := range a.Ticks {
 				at := a.place(t, left, left+a.room())
 				s.add(`<line class="grid" x1="%[1]d" y1="%[2]d" x2="%[1]d" y2="%[3]d"/>`, at, top, top+height)
