@@ -146,18 +146,3 @@ func agreed(t *testing.T, s *script.Script, members int) string {
 	require.Equal(t, members, strings.Count(views, leader), views)
 	return strings.TrimPrefix(leader, "leader=")
 }
-
-// BenchmarkHour simulates an hour of five nodes.
-func BenchmarkHour(b *testing.B) {
-	for _, a := range replay.Algorithms() {
-		b.Run(a.Name, func(b *testing.B) {
-			for b.Loop() {
-				s, err := sim.New(cluster(a, 1, 5))
-				require.NoError(b, err)
-				require.NoError(b, s.RunUntil(time.Hour))
-				_, ok := s.Leader()
-				require.True(b, ok)
-			}
-		})
-	}
-}

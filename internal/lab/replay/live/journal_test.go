@@ -14,8 +14,8 @@ import (
 )
 
 // slept is the history of a live leader whose process is paused at 10 s.
-func slept(t *testing.T, pause time.Duration) *history.History {
-	return led(t, func(j *journal, _ time.Time) {
+func slept(t *testing.T, settings string, pause time.Duration) *history.History {
+	return led(t, settings, func(j *journal, _ time.Time) {
 		j.paused("a", time.Second)
 		time.Sleep(pause)
 		j.up("a")
@@ -23,7 +23,9 @@ func slept(t *testing.T, pause time.Duration) *history.History {
 }
 
 // led is the history of a live leader, and what happens to it from 10 s on.
-func led(t *testing.T, more func(*journal, time.Time)) (h *history.History) {
+func led(
+	t *testing.T, settings string, more func(*journal, time.Time),
+) (h *history.History) {
 	synctest.Test(t, func(t *testing.T) {
 		start, j := time.Now(), &journal{}
 		turn := func(from, to elector.Role, why elector.Reason, leader elector.NodeID) {
@@ -37,7 +39,7 @@ func led(t *testing.T, more func(*journal, time.Time)) (h *history.History) {
 		turn(elector.Candidate, elector.Leader, elector.Elected, "a")
 		time.Sleep(7 * time.Second)
 		more(j, start)
-		sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s}"))
+		sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s"+settings+"}"))
 		require.NoError(t, err)
 		h = j.history(sc, start, 0)
 	})
@@ -54,7 +56,7 @@ func TestEveryReasonIsUnderstood(t *testing.T) {
 }
 
 func TestALiveLeaderLeadsOnAfterANapWithinItsLease(t *testing.T) {
-	h := slept(t, 300*time.Millisecond)
+	h := slept(t, "", 300*time.Millisecond)
 	require.Empty(t, h.Broken)
 	for _, second := range []time.Duration{5, 12, 19} {
 		require.Equal(t, history.NodeID("a"), h.LeaderAt(second*time.Second), "at %d s", second)
@@ -62,16 +64,21 @@ func TestALiveLeaderLeadsOnAfterANapWithinItsLease(t *testing.T) {
 }
 
 func TestALiveLeaderDoesNotLeadAfterALongSleep(t *testing.T) {
-	h := slept(t, 5*time.Second)
+	h := slept(t, "", 5*time.Second)
 	require.Empty(t, h.Broken)
 	require.Equal(t, history.NodeID("a"), h.LeaderAt(10500*time.Millisecond))
 	require.Empty(t, h.LeaderAt(12*time.Second))
 	require.Empty(t, h.LeaderAt(16*time.Second))
 }
 
+func TestALiveLeaderWithoutLeaseLeadsWhileItSleeps(t *testing.T) {
+	h := slept(t, ", scouting: false", 5*time.Second)
+	require.Equal(t, history.NodeID("a"), h.LeaderAt(12*time.Second))
+}
+
 // It is seen some time later, and until then its process may say that it leads.
 func TestALiveLeaderThatAStepEndsLeadsUntilTheStep(t *testing.T) {
-	h := led(t, func(j *journal, start time.Time) {
+	h := led(t, "", func(j *journal, start time.Time) {
 		time.Sleep(5 * time.Millisecond)
 		j.down("a", start.Add(10*time.Second))
 	})
