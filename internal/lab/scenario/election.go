@@ -37,14 +37,19 @@ var asMappings = []string{"qos", "phi"}
 func (b *builder) election(k *fileKeys) {
 	e, own, scout := &b.s.Election, &k.Elector.keys, true
 	b.s.Profile = "article"
-	read(b, k.Profile, &b.s.Profile, parseProfile)
+	profiles := elector.ProfileNames()
+	read(b, k.Profile, &b.s.Profile, oneOf("one of "+strings.Join(profiles, ", "), profiles...))
 	e.Timing, _ = elector.Profile(b.s.Profile)
-	if read(b, own.QoS, &e.QoS, parseQoS) {
+	if read(b, own.QoS, &e.QoS, fieldsOr[detector.QoS](detector.ExampleQoS)) {
 		e.Timing = elector.ForQoS(e.QoS)
 	}
 	read(b, k.Scouting, &scout, parseFlag)
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
-	read(b, k.Rule, &e.Rule, parseRule)
+	rule := ""
+	read(b, k.Rule, &rule, oneOf("default or node-order", "default", "node-order"))
+	if rule == scouting.RuleNodeOrder.String() {
+		e.Rule = scouting.RuleNodeOrder
+	}
 	read(b, own.InitialWait, &e.Timing.InitialWait, parsePositive)
 	read(b, own.MinRandomWait, &e.Timing.MinRandomWait, parseDuration)
 	read(b, own.MaxRandomWait, &e.Timing.MaxRandomWait, parsePositive)
@@ -55,7 +60,7 @@ func (b *builder) election(k *fileKeys) {
 	read(b, own.Takeover, &e.Takeover, parsePositive)
 	read(b, own.HeartbeatMissCount, &e.Timing.HeartbeatMissCount, parseInt)
 	read(b, own.ClockDrift, &e.Timing.ClockDriftPPM, parseDrift)
-	if read(b, own.Phi, &e.Phi, parsePhi) {
+	if read(b, own.Phi, &e.Phi, fieldsOr[detector.PhiConfig](detector.ExamplePhi)) {
 		e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
 	}
 	read(b, own.UnsafeQuorum, &e.UnsafeQuorum, parseFlag)
@@ -107,38 +112,17 @@ func inFormat(text string) string {
 	return strings.ReplaceAll(text, "drift", "clock_drift")
 }
 
-func parseProfile(text string) (string, string) {
-	if _, ok := elector.Profile(text); !ok {
-		return "", "one of " + strings.Join(elector.ProfileNames(), ", ")
-	}
-	return text, ""
-}
-
-func parseQoS(text string) (q detector.QoS, wrong string) {
-	wrong = parseFields(text, &q, detector.ExampleQoS)
-	return q, wrong
-}
-
-func parsePhi(text string) (c detector.PhiConfig, wrong string) {
-	wrong = parseFields(text, &c, detector.ExamplePhi)
-	return c, wrong
-}
-
-// parseFields reads what may be written as a mapping.
-func parseFields(text string, to encoding.TextUnmarshaler, example string) (wrong string) {
-	if err := to.UnmarshalText([]byte(text)); err != nil {
-		return "{" + example + "}, for example: " + err.Error()
-	}
-	return ""
-}
-
-func parseRule(text string) (scouting.Rule, string) {
-	for _, r := range []scouting.Rule{scouting.RuleDefault, scouting.RuleNodeOrder} {
-		if r.String() == text {
-			return r, ""
+// fieldsOr returns a parser of what may be written as a mapping.
+func fieldsOr[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](example string) func(string) (T, string) {
+	return func(text string) (to T, wrong string) {
+		if err := P(&to).UnmarshalText([]byte(text)); err != nil {
+			wrong = "{" + example + "}, for example: " + err.Error()
 		}
+		return to, wrong
 	}
-	return 0, "default or node-order"
 }
 
 // parseDrift returns parts per million.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
@@ -91,4 +92,10 @@ func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
 		s.hear(n, in)
 	}
 	return s.err
+}
+
+// Tuning is what a running node measures of the link to its leader, and needs there.
+func (s *Sim) Tuning(id elector.NodeID) detector.Tuning {
+	tuning, _, _, _ := s.byName[id].elector.Quality()
+	return tuning
 }

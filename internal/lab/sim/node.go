@@ -101,7 +101,10 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 	s.estimate(n, now, in)
 	eff := n.machine.Step(now, n.entropy.Uint64(), in)
 	if eff.Persist != nil {
-		s.persist(n, unsynced{eff.Persist, slices.Clone(eff.Durable)})
+		n.disk.unsynced = append(n.disk.unsynced, unsynced{eff.Persist, slices.Clone(eff.Durable)})
+		if n.disk.writing == 0 {
+			s.write(n)
+		}
 	}
 	if n.elector != nil {
 		s.noteElector(n, in)
@@ -176,17 +179,9 @@ func (s *Sim) tick(n *node, boot int) {
 	}
 }
 
-// persist asks for a state to be written. What is asked for while a write runs is
-// joined into one write after it.
-func (s *Sim) persist(n *node, u unsynced) {
-	n.disk.unsynced = append(n.disk.unsynced, u)
-	if n.disk.writing == 0 {
-		s.write(n)
-	}
-}
-
-// write begins to write everything that waits. The write also ends while the process is
-// paused; the process hears of that when it resumes.
+// write begins to write everything that waits; what is asked for meanwhile is joined into one
+// write after it. The write also ends while the process is paused; the process hears of that, and
+// sends what waited for it, when it resumes.
 func (s *Sim) write(n *node) {
 	d, boot := &n.disk, n.boots
 	d.writing = len(d.unsynced)
@@ -203,20 +198,15 @@ func (s *Sim) write(n *node) {
 		}
 		s.durable(n, state)
 		for _, u := range written {
-			s.release(n, u.messages)
+			if n.paused {
+				n.held = append(n.held, u.messages...)
+			} else {
+				s.send(n, u.messages)
+			}
 		}
 		terms, _ := state.(elector.Terms)
 		s.hear(n, elector.Persisted{Term: terms.Reserved})
 	})
-}
-
-// release sends what waited for the disk; a paused process does so when it resumes.
-func (s *Sim) release(n *node, messages []algorithm.Envelope) {
-	if n.paused {
-		n.held = append(n.held, messages...)
-		return
-	}
-	s.send(n, messages)
 }
 
 func (s *Sim) durable(n *node, state algorithm.Disk) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -168,18 +169,17 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	}
 	n.paused, n.wakeQueued = false, forever
 	s.observe(Event{Kind: EventResumed, Node: id})
-	s.listenFirst(n)
-	clockFirst, waiting := s.chance(million/2), n.backlog
+	if late := n.clock.at(s.now).Sub(n.clock.at(n.wake)); n.elector != nil && late > 0 {
+		s.step(n, elector.HeldUp{For: late}) // as the driver of a node does
+	}
+	waiting, at := n.backlog, 0
+	if !s.chance(million / 2) {
+		at = len(waiting)
+	}
 	s.send(n, n.held)
 	n.backlog, n.held = nil, nil
-	if clockFirst {
-		s.step(n, elector.Tick{})
-	}
-	for _, in := range waiting {
+	for _, in := range slices.Insert(waiting, at, algorithm.Input(elector.Tick{})) {
 		s.step(n, in)
-	}
-	if !clockFirst {
-		s.step(n, elector.Tick{})
 	}
 	for _, l := range n.links {
 		s.probe(l, l.side(n))
@@ -187,14 +187,6 @@ func (s *Sim) Resume(id elector.NodeID) error {
 		s.refresh(l)
 	}
 	return s.err
-}
-
-// listenFirst tells an elector that its process was held up, as the driver of a node does
-// when a deadline has passed.
-func (s *Sim) listenFirst(n *node) {
-	if late := n.clock.at(s.now).Sub(n.clock.at(n.wake)); n.elector != nil && late > 0 {
-		s.step(n, elector.HeldUp{For: late})
-	}
 }
 
 // Stop ends a running process gracefully: at once, or when a leader's guarded

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
@@ -43,10 +42,4 @@ func (s *Sim) tune(n *node) {
 		s.observe(Event{Kind: EventTuned, Node: n.id, Peer: in.Peer, Detail: in})
 		s.step(n, in)
 	}
-}
-
-// Tuning is what a running node measures of the link to its leader, and needs there.
-func (s *Sim) Tuning(id elector.NodeID) detector.Tuning {
-	tuning, _, _, _ := s.byName[id].elector.Quality()
-	return tuning
 }
