@@ -39,7 +39,8 @@ func led(
 		turn(elector.Candidate, elector.Leader, elector.Elected, "a")
 		time.Sleep(7 * time.Second)
 		more(j, start)
-		sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s"+settings+"}"))
+		text := "{name: nap, nodes: [a], duration: 20s" + settings + "}"
+		sc, err := scenario.Parse("nap.yaml", []byte(text))
 		require.NoError(t, err)
 		h = j.history(sc, start, 0)
 	})
