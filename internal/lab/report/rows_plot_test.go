@@ -13,6 +13,7 @@ type RowsPlot struct {
 	Labels       int // how wide the names of rows are
 	Axes         []RowsAxis
 	Series       []string
+	Bound        string // what the lines through rows are
 	// Lines are those of a file: group, row, figure, series, value, low and high. An infinite
 	// value never ended.
 	Lines [][]string
@@ -58,7 +59,11 @@ func (p RowsPlot) SVG() []byte {
 		s.text("legend", x+10, s.y+4, name, "")
 		x += 26 + len(name)*letterWidth
 	}
-	s.y += 12
+	if p.Bound != "" {
+		s.add(`<line class="mark" x1="%[1]d" y1="%[2]d" x2="%[1]d" y2="%[3]d"/>`, x, s.y-7, s.y+7)
+		s.text("legend", x+8, s.y+4, p.Bound, "")
+	}
+	s.y += 18
 	for lines := range slices.Values(chunk(p.Lines, 0)) {
 		p.group(s, lines)
 	}
