@@ -16,6 +16,7 @@ type Figures struct {
 	// FirstKnows and LastKnows are the times from a crash until the first and the last
 	// survivor named a survivor that led, at most until the repair. 0 without a crash.
 	FirstKnows, LastKnows time.Duration
+	Bytes                 float64 // of all messages, by their mean size
 }
 
 // Fault is what was done to a run, for whoever measures it.

@@ -104,8 +104,11 @@ func (c Cell) play(ctx context.Context, seeds int) (Row, error) {
 			return Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
 		}
 	}
+	for i := range runs {
+		runs[i].Bytes = float64(runs[i].Messages) * size.mean()
+	}
 	row := c.row()
-	row.Fill(runs, size.mean())
+	row.Fill(runs)
 	return row, nil
 }
 

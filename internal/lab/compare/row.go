@@ -38,64 +38,46 @@ type Metric struct {
 	// Held: ours must be the best, or equal. Most: higher is better. Never: ours must be 0.
 	Held, Most, Never bool
 
-	of func(runs []Figures, bytes float64) Estimate
+	per time.Duration // of the time measured; 0: of a run
+	of  func(Figures) float64
 }
 
 // Metrics are all metrics, what harms most first: the order of the columns.
 var Metrics = []Metric{
-	{"overlap_s", "two leaders", "s", true, false, true, perRun(
-		func(f Figures) float64 { return f.Overlap.Seconds() })},
-	{"demotions_per_hour", "needless demotions", "/h", true, false, true, per(time.Hour,
-		func(f Figures) float64 { return float64(f.Demotions) })},
-	{"recovery_s", "no leader", "s", true, false, false, perRun(
-		func(f Figures) float64 { return f.Recovery.Seconds() })},
-	{"availability", "availability", "%", true, true, false, func(runs []Figures, _ float64) Estimate {
-		down := Ratio(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
-			measured(runs, time.Second))
-		return Estimate{100 - 100*down.Mean, 100 - 100*down.High, 100 - 100*down.Low}
-	}},
-	{"first_knows_s", "crash known to the first", "s", false, false, false, perRun(
-		func(f Figures) float64 { return f.FirstKnows.Seconds() })},
-	{"last_knows_s", "crash known to the last", "s", true, false, false, perRun(
-		func(f Figures) float64 { return f.LastKnows.Seconds() })},
-	{"elections", "elections", "", false, false, false, perRun(
-		func(f Figures) float64 { return float64(f.Elections) })},
-	{"messages_per_s", "messages", "/s", false, false, false, per(time.Second,
-		func(f Figures) float64 { return float64(f.Messages) })},
-	{"bytes_per_s", "bytes", "/s", false, false, false, func(runs []Figures, bytes float64) Estimate {
-		return per(time.Second, func(f Figures) float64 { return float64(f.Messages) * bytes })(runs, 0)
-	}},
+	{"overlap_s", "two leaders", "s", true, false, true, 0,
+		func(f Figures) float64 { return f.Overlap.Seconds() }},
+	{"demotions_per_hour", "needless demotions", "/h", true, false, true, time.Hour,
+		func(f Figures) float64 { return float64(f.Demotions) }},
+	{"recovery_s", "no leader", "s", true, false, false, 0,
+		func(f Figures) float64 { return f.Recovery.Seconds() }},
+	{"availability", "availability", "%", true, true, false, time.Second,
+		func(f Figures) float64 { return 100 * (f.Measured - f.Leaderless).Seconds() }},
+	{"first_knows_s", "crash known to the first", "s", false, false, false, 0,
+		func(f Figures) float64 { return f.FirstKnows.Seconds() }},
+	{"last_knows_s", "crash known to the last", "s", true, false, false, 0,
+		func(f Figures) float64 { return f.LastKnows.Seconds() }},
+	{"elections", "elections", "", false, false, false, 0,
+		func(f Figures) float64 { return float64(f.Elections) }},
+	{"messages_per_s", "messages", "/s", false, false, false, time.Second,
+		func(f Figures) float64 { return float64(f.Messages) }},
+	{"bytes_per_s", "bytes", "/s", false, false, false, time.Second,
+		func(f Figures) float64 { return f.Bytes }},
 }
 
-func column(runs []Figures, of func(Figures) float64) []float64 {
-	values := make([]float64, len(runs))
-	for i, f := range runs {
-		values[i] = of(f)
-	}
-	return values
-}
-
-func measured(runs []Figures, unit time.Duration) []float64 {
-	return column(runs, func(f Figures) float64 { return float64(f.Measured) / float64(unit) })
-}
-
-func perRun(of func(Figures) float64) func([]Figures, float64) Estimate {
-	return func(runs []Figures, _ float64) Estimate {
-		return Ratio(column(runs, of), column(runs, func(Figures) float64 { return 1 }))
-	}
-}
-
-func per(unit time.Duration, of func(Figures) float64) func([]Figures, float64) Estimate {
-	return func(runs []Figures, _ float64) Estimate {
-		return Rate(column(runs, of), measured(runs, unit))
-	}
-}
-
-// Fill sets the figures of a row to those of its runs, whose messages have a mean size.
-func (r *Row) Fill(runs []Figures, bytes float64) {
+// Fill sets the figures of a row to those of its runs.
+func (r *Row) Fill(runs []Figures) {
 	r.Seeds, r.Values = len(runs), map[string]Estimate{}
 	for _, m := range Metrics {
-		r.Values[m.Name] = m.of(runs, bytes)
+		seen, looked := make([]float64, len(runs)), make([]float64, len(runs))
+		for i, f := range runs {
+			seen[i], looked[i] = m.of(f), 1
+			if m.per != 0 {
+				looked[i] = float64(f.Measured) / float64(m.per)
+			}
+		}
+		if r.Values[m.Name] = Ratio(seen, looked); m.per != 0 {
+			r.Values[m.Name] = Rate(seen, looked)
+		}
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 func rowOf(topology, algorithm string, leaderless ...time.Duration) Row {
 	var runs []Figures
 	for _, d := range leaderless {
-		runs = append(runs, Figures{Measured: 100 * s, Recovery: d / 2, Summary: history.Summary{
+		runs = append(runs, Figures{Measured: 100 * s, Recovery: d / 2, Bytes: 3000, Summary: history.Summary{
 			Leaderless: d, Elections: 2, Demotions: int(d / (10 * s)), Messages: 300}})
 	}
 	r := Row{Topology: topology, Network: "1 ms", Algorithm: algorithm}
-	r.Fill(runs, 10)
+	r.Fill(runs)
 	return r
 }
 
@@ -84,6 +84,11 @@ func TestALossNeedsAReason(t *testing.T) {
 	require.InDelta(t, 98.5, losses[0].Figures[1].Best, 1e-9)
 }
 
+func withOwn(r Row) Row {
+	r.Own = true
+	return r
+}
+
 // A difference that chance may explain is no loss. A broken promise is: what ours must never do is
 // a loss if it happened once, whatever the others do. The rival of a loss is the best of those
 // that are better by more than chance, even if another has a better mean and a wide interval.
@@ -104,6 +109,7 @@ func TestALossIsBeyondChance(t *testing.T) {
 		"by chance":        {ours: high, rivals: []Row{row("r", Estimate{4, 3, 5})}},
 		"beyond chance":    {ours: high, rivals: []Row{row("r", low)}, lost: true, best: "r"},
 		"a wide interval":  {ours: high, rivals: []Row{row("r", wide)}},
+		"other timers":     {ours: high, rivals: []Row{withOwn(row("r", low))}},
 		"ours is better":   {ours: low, rivals: []Row{row("r", high)}},
 		"the most is best": {low, []Row{row("r", high)}, Metric{Most: true}, true, "r"},
 		"ours is wide":     {wide, []Row{row("r", high)}, Metric{Most: true}, false, ""},

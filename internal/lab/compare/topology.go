@@ -39,14 +39,14 @@ var Topologies = []Topology{
 	{Name: "host-crash", About: "the leader's host vanishes", Nodes: 5, own: true,
 		fault: crash(true), repair: restartCrashed},
 	{Name: "leader-isolated", About: "the leader loses all links", Nodes: 5, own: true,
-		fault: func(s *stage) error { return s.keepLinks(s.among(s.others()...)...) }},
+		fault: func(s *stage) error { return s.keep(s.without(s.leader)) }},
 	{Name: "quorum-loss", About: "all links break but those of one follower", Nodes: 5, own: true,
-		fault: func(s *stage) error { return s.keepLinks(s.star(s.others()[0], s.ids...)...) }},
+		fault: func(s *stage) error { return s.keep(s.star(s.others()[0])) }},
 	{Name: "constrained", About: "the same, and the one missed the last election; the leader " +
 		"is isolated", Nodes: 5, prepares: 20 * time.Second,
 		prepare: missAnElection, fault: constrain},
 	{Name: "chain-3", About: "a follower loses its link to the leader, and a third node " +
-		"sees both", Nodes: 3, fault: func(s *stage) error { return s.cutBoth(s.leader, s.others()[0]) }},
+		"sees both", Nodes: 3, fault: func(s *stage) error { return s.set(s.leader, s.others()[0], false) }},
 	{Name: "chain-5", About: "five nodes in a row, the leader in the middle", Nodes: 5, fault: chain},
 	{Name: "leader-mute", About: "one follower does not hear the leader", Nodes: 5,
 		fault: func(s *stage) error { return s.sim.Cut(s.leader, s.others()[0]) }},
@@ -130,55 +130,43 @@ func (s *stage) others() []elector.NodeID {
 	return ids
 }
 
-// way is a link, whatever the order of its ends.
-type way [2]elector.NodeID
+// links says which there are between two nodes.
+type links func(a, b elector.NodeID) bool
 
-// among are the links between some nodes.
-func (s *stage) among(ids ...elector.NodeID) (ways []way) {
-	for i, a := range ids {
-		for _, b := range ids[i+1:] {
-			ways = append(ways, way{a, b})
-		}
+// without are the links of all but some nodes.
+func (s *stage) without(nodes ...elector.NodeID) links {
+	return func(a, b elector.NodeID) bool {
+		return !slices.Contains(nodes, a) && !slices.Contains(nodes, b)
 	}
-	return ways
 }
 
-// star are the links of a node to others.
-func (s *stage) star(hub elector.NodeID, to ...elector.NodeID) (ways []way) {
-	for _, id := range to {
-		if id != hub {
-			ways = append(ways, way{hub, id})
-		}
-	}
-	return ways
+// star are the links of a node.
+func (s *stage) star(hub elector.NodeID) links {
+	return func(a, b elector.NodeID) bool { return a == hub || b == hub }
 }
 
-// keepLinks heals these links and cuts all others.
-func (s *stage) keepLinks(kept ...way) error {
-	for _, w := range s.among(s.ids...) {
-		act := s.cutBoth
-		if slices.Contains(kept, w) || slices.Contains(kept, way{w[1], w[0]}) {
-			act = s.healBoth
-		}
-		if err := act(w[0], w[1]); err != nil {
-			return err
+// keep heals these links and cuts all others.
+func (s *stage) keep(kept links) error {
+	for i, a := range s.ids {
+		for _, b := range s.ids[i+1:] {
+			if err := s.set(a, b, kept(a, b)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (s *stage) cutBoth(a, b elector.NodeID) error {
-	if err := s.sim.Cut(a, b); err != nil {
+// set heals or cuts a link.
+func (s *stage) set(a, b elector.NodeID, whole bool) error {
+	act := s.sim.Cut
+	if whole {
+		act = s.sim.Heal
+	}
+	if err := act(a, b); err != nil {
 		return err
 	}
-	return s.sim.Cut(b, a)
-}
-
-func (s *stage) healBoth(a, b elector.NodeID) error {
-	if err := s.sim.Heal(a, b); err != nil {
-		return err
-	}
-	return s.sim.Heal(b, a)
+	return act(b, a)
 }
 
 func nothing(*stage) error { return nil }
@@ -195,13 +183,9 @@ func restartCrashed(s *stage) error { return s.sim.Restart(s.done.Crashed) }
 // missAnElection isolates a follower, and then the leader until the others have elected
 // another one.
 func missAnElection(s *stage) error {
-	others := s.others()
-	s.hub = others[0]
-	s.at(s.sim.Now()+12*time.Second, func() error {
-		return s.keepLinks(s.among(slices.DeleteFunc(slices.Clone(s.ids),
-			func(id elector.NodeID) bool { return id == s.hub })...)...)
-	})
-	return s.keepLinks(s.among(others[1:]...)...)
+	s.hub = s.others()[0]
+	s.at(s.sim.Now()+12*time.Second, func() error { return s.keep(s.without(s.hub)) })
+	return s.keep(s.without(s.hub, s.leader))
 }
 
 // constrain leaves only the links of the node that missed an election, without its link to
@@ -210,31 +194,31 @@ func constrain(s *stage) error {
 	if s.leader == s.hub { // it was elected after all
 		s.leader = s.others()[0]
 	}
-	return s.keepLinks(s.star(s.hub, s.others()...)...)
+	star, others := s.star(s.hub), s.without(s.leader)
+	return s.keep(func(a, b elector.NodeID) bool { return star(a, b) && others(a, b) })
 }
 
 func cutOffStore(s *stage) error {
 	if !s.store {
 		return nil
 	}
-	return s.cutBoth(s.leader, algorithm.StoreNode)
+	return s.set(s.leader, algorithm.StoreNode, false)
 }
 
 func chain(s *stage) error {
 	row := slices.Insert(s.others(), 2, s.leader)
-	var kept []way
-	for i := range row[1:] {
-		kept = append(kept, way{row[i], row[i+1]})
-	}
-	return s.keepLinks(kept...)
+	return s.keep(func(a, b elector.NodeID) bool {
+		apart := slices.Index(row, a) - slices.Index(row, b)
+		return apart == 1 || apart == -1
+	})
 }
 
 func flap(s *stage) error {
 	a, b := s.leader, s.others()[0]
 	half := s.network.Timing.Inactivity() + 500*time.Millisecond
 	for t := s.sim.Now(); t < s.done.To; t += 2 * half {
-		s.at(t, func() error { return s.cutBoth(a, b) })
-		s.at(t+half, func() error { return s.healBoth(a, b) })
+		s.at(t, func() error { return s.set(a, b, false) })
+		s.at(t+half, func() error { return s.set(a, b, true) })
 	}
 	return nil
 }
