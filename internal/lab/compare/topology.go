@@ -46,7 +46,8 @@ var Topologies = []Topology{
 		"is isolated", Nodes: 5, prepares: 20 * time.Second,
 		prepare: missAnElection, fault: constrain},
 	{Name: "chain-3", About: "a follower loses its link to the leader, and a third node " +
-		"sees both", Nodes: 3, fault: func(s *stage) error { return s.set(s.leader, s.others()[0], false) }},
+		"sees both", Nodes: 3,
+		fault: func(s *stage) error { return s.set(s.leader, s.others()[0], false) }},
 	{Name: "chain-5", About: "five nodes in a row, the leader in the middle", Nodes: 5, fault: chain},
 	{Name: "leader-mute", About: "one follower does not hear the leader", Nodes: 5,
 		fault: func(s *stage) error { return s.sim.Cut(s.leader, s.others()[0]) }},
