@@ -16,7 +16,9 @@ func rowOf(topology, algorithm string, leaderless ...time.Duration) Row {
 	var runs []Figures
 	for _, d := range leaderless {
 		runs = append(runs, Figures{Measured: 100 * s, Recovery: d / 2, Bytes: 3000,
-			Summary: history.Summary{Leaderless: d, Elections: 2, Demotions: int(d / (10 * s)), Messages: 300}})
+			Summary: history.Summary{
+				Leaderless: d, Elections: 2, Demotions: int(d / (10 * s)), Messages: 300,
+			}})
 	}
 	r := Row{Topology: topology, Network: "1 ms", Algorithm: algorithm}
 	r.Fill(runs)
