@@ -85,11 +85,10 @@ type raftFailure struct {
 	rng  *rand.Rand
 	logs map[elector.NodeID]int // their lengths, from the crash on; equal before
 
-	term   lsn.Term                // of the last leader
-	gone   time.Duration           // since when there is none
-	heard  map[elector.NodeID]bool // whom the new leader's heartbeat has reached
-	took   time.Duration           // until there was one again; 0: there is none
-	rounds int                     // terms that were begun for that
+	term  lsn.Term                // of the last leader
+	gone  time.Duration           // since when there is none
+	heard map[elector.NodeID]bool // whom the new leader's heartbeat has reached
+	took  time.Duration           // until there was one again; 0: there is none
 }
 
 // raftServer is Raft, but with timeouts up to most and not up to twice the least, and with logs
@@ -185,16 +184,12 @@ func (f *raftFailure) observe(e *sim.Event) {
 	case e.Kind == sim.EventSent:
 		f.delay(e, m.Kind)
 	case f.wan && e.Kind == sim.EventTransition && e.Transition.To == elector.Leader:
-		f.end(e.At, e.Transition.Term)
+		f.took = e.At - f.gone
 	case !f.wan && e.Kind == sim.EventDelivered && m.Kind == raft.AppendEntries && m.Term > f.term:
 		if f.heard[e.Node] = true; len(f.heard) == 4-f.failed {
-			f.end(e.At, m.Term)
+			f.took = e.At - f.gone
 		}
 	}
-}
-
-func (f *raftFailure) end(at time.Duration, term lsn.Term) {
-	f.took, f.rounds = at-f.gone, int(term-f.term)
 }
 
 // delay makes a message that is being sent take its time.
