@@ -244,7 +244,7 @@ func (r *rules) lead() {
 
 // scouted counts an answer to the scouting.
 func (r *rules) scouted(from int, yes bool) {
-	if r.Role != elector.Follower || r.followed() != member.Nobody || r.scouting == 0 {
+	if r.Role != elector.Follower || r.scouting == 0 {
 		return
 	}
 	r.answered.Put(from, true)

@@ -11,6 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 var variants = map[string]algorithm.Algorithm{
@@ -55,4 +56,55 @@ func TestOneVoteIsAQuorum(t *testing.T) {
 	}
 	m.Step(eff.Wake, 0, elector.Tick{})
 	require.Equal(t, algorithm.View{Role: elector.Leader, Leader: "a", Term: 1}, m.View())
+}
+
+// TestStaleMessages lets the first of three nodes hear messages of terms in which no script can
+// put them, as a leader, a candidate or a follower in term 2.
+func TestStaleMessages(t *testing.T) {
+	type msg = blazingmq.Message
+	leader := algorithm.View{Role: elector.Leader, Leader: "a", Term: 2}
+	candidate := algorithm.View{Role: elector.Candidate, Term: 2}
+	follower := algorithm.View{Role: elector.Follower, Leader: "b", Term: 2}
+	begins := map[algorithm.View][]msg{
+		candidate: {{Kind: blazingmq.ScoutingResponse, WillVote: true}},
+		leader: {{Kind: blazingmq.ScoutingResponse, WillVote: true},
+			{Kind: blazingmq.ElectionResponse, Term: 2}},
+		follower: {{Kind: blazingmq.LeaderHeartbeat, Term: 2}},
+	}
+	for _, test := range []struct {
+		as     algorithm.View
+		from   algorithm.NodeID
+		hears  msg
+		is     algorithm.View
+		answer msg
+	}{
+		{leader, "c", msg{Kind: blazingmq.LeadershipCession, Term: 2}, leader,
+			msg{Kind: blazingmq.LeaderHeartbeat, Term: 2}},
+		{leader, "c", msg{Kind: blazingmq.LeaderHeartbeat, Term: 1}, leader,
+			msg{Kind: blazingmq.LeaderHeartbeat, Term: 2}},
+		{leader, "c", msg{Kind: blazingmq.ElectionResponse, Term: 3}, algorithm.View{Term: 3,
+			Role: elector.Follower}, msg{Kind: blazingmq.LeadershipCession, Term: 3}},
+		{candidate, "c", msg{Kind: blazingmq.ElectionResponse, Term: 1}, candidate, msg{}},
+		{follower, "b", msg{Kind: blazingmq.LeadershipCession, Term: 1}, follower, msg{}},
+		{follower, "c", msg{Kind: blazingmq.LeaderHeartbeat, Term: 2}, follower, msg{}},
+		{candidate, "c", msg{Kind: blazingmq.ScoutingRequest, Term: 2}, candidate,
+			msg{Kind: blazingmq.ScoutingResponse, Term: 2}},
+	} {
+		m := blazingmq.Elector.New(algorithm.Config{Order: []elector.NodeID{"a", "b", "c"},
+			Elector: elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b", "c"},
+				Timing: elector.Article()}})
+		now := m.Step(0, 0, algorithm.Start{Disk: lsn.Term(1)}).Wake
+		m.Step(now, 0, elector.Tick{})
+		for _, message := range begins[test.as] {
+			m.Step(now, 0, algorithm.Received{From: "b", Message: message})
+		}
+		require.Equal(t, test.as, m.View())
+		sent := m.Step(now, 0, algorithm.Received{From: test.from, Message: test.hears}).Messages
+		require.Equal(t, test.is, m.View(), test)
+		if test.answer == (msg{}) {
+			require.Empty(t, sent, test)
+		} else {
+			require.Equal(t, test.answer, sent[0].Message, test)
+		}
+	}
 }

@@ -60,6 +60,19 @@ func TestLateMessages(t *testing.T) {
 	}
 }
 
+// TestAccusedAtOnce accuses a process in the moment in which it joined, together with another: it
+// loses its rank all the same.
+func TestAccusedAtOnce(t *testing.T) {
+	cfg := elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+	m := omega.LC.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+	m.Step(5, 0, algorithm.Start{Clock: 5})
+	m.Step(5, 0, algorithm.Received{From: "b", Message: omega.Alive{Epoch: 5, Number: 1, Acc: 5,
+		Start: 5, Scheduled: 5, Period: time.Second, Local: "b", LocalAcc: 5}})
+	require.Equal(t, elector.NodeID("a"), m.View().Leader)
+	m.Step(5, 0, algorithm.Received{From: "b", Message: omega.Accuse{}})
+	require.Equal(t, elector.NodeID("b"), m.View().Leader)
+}
+
 // TestSlowerLink suspects a, whose ALIVEs were on their way for no time and take 2 s from now on,
 // once. What was sent before does not restore trust; what comes next shows what is usual now.
 func TestSlowerLink(t *testing.T) {
