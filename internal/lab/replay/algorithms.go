@@ -26,7 +26,7 @@ func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
-		raft.Basic, raft.Etcd, raft.WithPreVote, raft.WithCheckQuorum, raft.WithLease,
+		raft.Basic, raft.Etcd, raft.WithPreVote, raft.WithCheckQuorum, raft.WithLease, raft.Fortified,
 		omega.ID, omega.LC, omega.L, ble.BLE, vr.VR, multipaxos.MultiPaxos,
 		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes, kubernetes.Release,
 	}

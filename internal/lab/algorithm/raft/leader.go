@@ -26,6 +26,11 @@ func (r *rules) lead() {
 	r.leads = leading{target: member.Nobody, suspect: r.Now,
 		acked: make([]algorithm.Time, len(r.Cfg.Order))}
 	r.replicate()
+	if r.fort != nil {
+		r.fort.led, r.fort.by = r.Term, make([]uint64, len(r.Cfg.Order))
+		r.fort.stepsTo = 0
+		r.fortifyAll(false)
+	}
 }
 
 func (r *rules) replicate() {
@@ -38,13 +43,13 @@ func (r *rules) replicate() {
 func (r *rules) tend() {
 	if r.Now >= r.since.Add(r.e) {
 		r.leads.active.Put(r.Self, true)
-		if r.checkQuorum && !r.Quorum(r.leads.active) {
+		if r.checkQuorum && !r.Quorum(r.leads.active) && !r.fort.leased() {
 			r.follow(r.Term, member.Nobody, "CheckQuorum")
 			return
 		}
 		r.since, r.leads.active, r.leads.target = r.Now, member.Set{}, member.Nobody
 	}
-	if r.Due(&r.leads.beat) {
+	if r.Due(&r.leads.beat) && r.fort == nil { // otherwise stores have heartbeats
 		r.replicate()
 	}
 }
@@ -60,13 +65,19 @@ func (r *rules) order(to int, kind Kind) {
 		msg.Sent = r.Now
 	}
 	r.Send(to, msg)
+	if kind == TimeoutNow && r.fort != nil {
+		r.follow(r.Term, member.Nobody, "TimeoutNow")
+	}
 }
 
 // Lease implements member.Rules. It begins when the newest AppendEntries left that a quorum, this
 // node included, has answered.
 func (r *rules) Lease() elector.Lease {
-	if r.Role != elector.Leader {
+	switch {
+	case r.Role != elector.Leader, r.fort != nil && !r.fort.leased():
 		return elector.Lease{}
+	case r.fort != nil:
+		return elector.Lease{Term: r.Term, End: r.fort.Own(r.fort.until)}
 	}
 	acked := slices.Clone(r.leads.acked)
 	acked[r.Self] = r.Now

@@ -19,12 +19,16 @@ const (
 	AppendEntries // the heartbeat too
 	AppendEntriesResponse
 	TimeoutNow
+	FortifyLeader // from here on with Fortified
+	FortifyLeaderResponse
+	DeFortifyLeader
 )
 
 // String is the dissertation's name, or the number of a kind that it does not have.
 func (k Kind) String() string {
 	names := [...]string{"RequestVote", "RequestVoteResponse", "PreVote", "PreVoteResponse",
-		"AppendEntries", "AppendEntriesResponse", "TimeoutNow"}
+		"AppendEntries", "AppendEntriesResponse", "TimeoutNow",
+		"FortifyLeader", "FortifyLeaderResponse", "DeFortifyLeader"}
 	if int(k) >= len(names) {
 		return fmt.Sprintf("Kind%d", k)
 	}
@@ -55,5 +59,6 @@ type Message struct {
 	Transfer    bool     // in RequestVote: the leader wishes the candidate to win
 	// Sent is the time at which an AppendEntries left, on the leader's clock, and is repeated in
 	// the response; only where there is a lease.
-	Sent algorithm.Time
+	Sent  algorithm.Time
+	Epoch uint64 // in FortifyLeaderResponse: in which the sender's store supports the leader's
 }

@@ -22,20 +22,26 @@ var (
 		variant{etcd: true, preVote: true, checkQuorum: true, lease: true})
 )
 
-type variant struct{ etcd, preVote, checkQuorum, lease bool }
+type variant struct{ etcd, preVote, checkQuorum, lease, fortify bool }
 
 func define(name, title, source string, v variant) algorithm.Algorithm {
 	tuned := etcd
-	if v == (variant{}) {
+	switch {
+	case v == (variant{}):
 		tuned = dissertation
+	case v.fortify:
+		tuned = cockroach
 	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
-		Leased: v.lease, Tuned: tuned, Deviates: "a term has one log entry, which comes whole",
+		Leased: v.lease || v.fortify, Tuned: tuned,
+		Deviates: "a term has one log entry, which comes whole",
 		New: member.Maker(func(m *member.Member) member.Rules {
+			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity()}
 			disk, _ := m.Disk.(Disk)
-			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity(), votedFor: disk.VotedFor,
-				log: disk.LastLogTerm}
-			r.Term = disk.Term
+			if v.fortify {
+				disk = r.beginFortified()
+			}
+			r.Term, r.votedFor, r.log = disk.Term, disk.VotedFor, disk.LastLogTerm
 			r.restart()
 			return r
 		}),
@@ -67,6 +73,7 @@ type rules struct {
 	since   algorithm.Time // the beginning of the timeout, or of a leader's interval of E
 	timeout time.Duration  // R
 	leads   leading        // of a leader
+	fort    *fortification // of Fortified
 
 	pre               bool       // a candidate asks for PreVotes
 	granted, rejected member.Set // the answers to it
@@ -74,14 +81,20 @@ type rules struct {
 
 // Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
+	if r.fort != nil {
+		return r.tickFortified()
+	}
 	r.Save(Disk{r.Term, r.votedFor, r.log})
 	return r.deadline()
 }
 
 // deadline is when a Tick has something to do.
 func (r *rules) deadline() algorithm.Time {
-	if r.Role == elector.Leader {
+	switch {
+	case r.Role == elector.Leader:
 		return min(r.leads.beat.When(), r.since.Add(r.e))
+	case r.fortifies() || r.fort != nil && !r.fort.Awake():
+		return elector.Never
 	}
 	return r.since.Add(r.timeout)
 }
@@ -94,13 +107,15 @@ func (r *rules) Input(in algorithm.Input) {
 		case r.Now < r.deadline():
 		case r.Role == elector.Leader:
 			r.tend()
+		case r.fort != nil && len(r.Cfg.Order) > 1 && r.fort.Until(nil) <= r.fort.Clock():
+			r.since = r.Now // without a quorum's support there is nothing to win
 		case r.preVote:
 			r.preCampaign()
 		default:
 			r.campaign("election timeout", false)
 		}
 	case elector.Persisted:
-		if r.Role == elector.Candidate && !r.pre && r.Saved.(Disk).Term == r.Term {
+		if r.Role == elector.Candidate && !r.pre && r.saved().Term == r.Term {
 			r.count(r.Self, Granted)
 		}
 	case elector.Transfer:
@@ -110,8 +125,19 @@ func (r *rules) Input(in algorithm.Input) {
 	}
 }
 
+// saved is what is durable of Raft.
+func (r *rules) saved() Disk {
+	if saved, ok := r.Saved.(FortifiedDisk); ok {
+		return saved.Disk
+	}
+	return r.Saved.(Disk)
+}
+
 // Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
+	if r.fort != nil && (!r.fort.Awake() || r.fort.Receive(from, message)) {
+		return
+	}
 	msg := message.(Message)
 	if msg.Term < r.Term {
 		r.answerLower(from, msg)
@@ -137,6 +163,16 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 		if r.Role == elector.Follower {
 			r.campaign("TimeoutNow", true)
 		}
+	case FortifyLeader:
+		r.accept(from, msg.Kind)
+		r.fortify(from)
+	case FortifyLeaderResponse:
+		if r.Role == elector.Leader {
+			r.leads.active.Put(from, true)
+			r.fort.by[from] = max(r.fort.by[from], msg.Epoch)
+		}
+	case DeFortifyLeader:
+		r.deFortify()
 	}
 }
 
@@ -145,7 +181,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 func (r *rules) answerLower(from int, msg Message) {
 	switch {
 	case r.etcd && !r.preVote:
-	case msg.Kind == AppendEntries:
+	case msg.Kind == AppendEntries, msg.Kind == FortifyLeader:
 		r.Hold(from, Message{Kind: AppendEntriesResponse, Term: r.Term})
 	case msg.Kind == PreVote, msg.Kind == RequestVote && !r.etcd:
 		r.Hold(from, Message{Kind: msg.Kind + 1, Term: r.Term, Vote: Rejected})
@@ -156,14 +192,24 @@ func (r *rules) answerLower(from int, msg Message) {
 // be looked into.
 func (r *rules) admit(from int, msg Message) bool {
 	asks := msg.Kind == RequestVote || msg.Kind == PreVote
-	if asks && !msg.Transfer && r.inLease() {
+	proposed := msg.Kind == PreVote || msg.Kind == PreVoteResponse && msg.Vote == Granted
+	leads := msg.Kind == AppendEntries || msg.Kind == FortifyLeader
+	switch {
+	case msg.Transfer:
+	case asks && r.inLease():
+		return false
+	case r.fortifies() && msg.LastLogTerm <= r.Term && !leads && msg.Kind != DeFortifyLeader:
+		if r.Role == elector.Leader && !asks && !proposed {
+			r.fort.stepsTo = max(r.fort.stepsTo, msg.Term)
+		}
 		return false
 	}
-	if msg.Kind == PreVote || msg.Kind == PreVoteResponse && msg.Vote == Granted {
+	r.deFortify()
+	if proposed {
 		return true
 	}
 	leader := member.Nobody
-	if msg.Kind == AppendEntries {
+	if leads {
 		leader = from
 	}
 	r.follow(msg.Term, leader, "higher term in "+msg.Kind.String())
@@ -172,21 +218,25 @@ func (r *rules) admit(from int, msg Message) bool {
 
 // inLease reports whether a leader was heard so recently that no other may be elected.
 func (r *rules) inLease() bool {
-	return r.checkQuorum && r.Leader != member.Nobody &&
+	return r.checkQuorum && r.Leader != member.Nobody && (r.fort == nil || r.fort.epoch == 0) &&
 		(r.Role == elector.Leader || r.Now.Sub(r.since) < r.e)
 }
 
 // append accepts the leader of the present term, and its log.
 func (r *rules) append(from int, msg Message) {
-	if r.Role != elector.Follower {
-		r.follow(msg.Term, from, "AppendEntries")
-	}
-	if r.Leader == member.Nobody {
-		r.Become(elector.Follower, from, "AppendEntries")
-	}
-	r.heard()
+	r.accept(from, msg.Kind)
 	r.log = msg.Term
 	r.Hold(from, Message{Kind: AppendEntriesResponse, Term: msg.Term, Sent: msg.Sent})
+}
+
+func (r *rules) accept(from int, kind Kind) {
+	if r.Role != elector.Follower {
+		r.follow(r.Term, from, kind.String())
+	}
+	if r.Leader == member.Nobody {
+		r.Become(elector.Follower, from, kind.String())
+	}
+	r.heard()
 }
 
 // follow is the only way back from every role. In etcd the timeout begins anew with it; in the
@@ -197,6 +247,9 @@ func (r *rules) follow(term lsn.Term, leader int, why string) {
 	}
 	if r.etcd || r.Role == elector.Leader {
 		r.restart()
+	}
+	if r.fort != nil && leader != r.Leader {
+		r.fort.epoch = 0
 	}
 	r.Become(elector.Follower, leader, why)
 	r.pre, r.leads = false, leading{}
