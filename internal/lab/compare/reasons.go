@@ -2,9 +2,8 @@ package compare
 
 // reasons say why another algorithm is better than ours, by topology.
 var reasons = map[string]string{
-	"process-crash": "Scouting takes a round trip; chain-3 shows what for",
-	"host-crash": "Scouting, too. etcd-lease asks only its store, which does not fail here; the " +
-		"others have two leaders in leader-isolated",
+	"process-crash":   "Scouting takes a round trip; chain-3 shows what for",
+	"host-crash":      "Scouting, too. The others have two leaders in leader-isolated",
 	"leader-isolated": "The next leader waits for the lease. All faster ones have two leaders",
 	"quorum-loss": "Nodes that cannot win refuse the hub by rank, and it asks again after a random " +
 		"wait. The faster ones know neither lease nor rank",

@@ -65,12 +65,11 @@ var Topologies = []Topology{
 		lasts: 3 * time.Minute, repair: nothing,
 		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[len(s.ids)-1]) }},
 	{Name: "store-crash", About: "the store, of whom has one, elects another leader", Nodes: 5,
-		fault: func(s *stage) error { return s.sim.FailStore(false) }, repair: nothing},
+		fault: func(s *stage) error { return s.sim.FailStore(0) }, repair: nothing},
 	{Name: "store-cut-off", About: "the store is on machines of its own, and the leader alone loses " +
 		"its link to it", Nodes: 5, store: sim.Store{Apart: true}, fault: cutOffStore},
 	{Name: "store-down", About: "nobody reaches the store", Nodes: 5,
-		fault:  func(s *stage) error { return s.sim.FailStore(true) },
-		repair: func(s *stage) error { return s.sim.FixStore() }},
+		fault: func(s *stage) error { return s.sim.FailStore(faultFor) }, repair: nothing},
 }
 
 // stage is a run to which a topology does something.

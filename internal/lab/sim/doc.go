@@ -8,6 +8,7 @@
 //   - link.go: connections, how their ends find out that they are gone, and the proof
 //     of a process's death;
 //   - network.go: what happens to a message on its way, and to a cut direction;
+//   - store.go: where the store of an algorithm is, and its clients' connections;
 //   - node.go: a process with its disk, and its guarded work;
 //   - process.go: how processes start and end, and what a crash leaves of a write.
 //

@@ -99,3 +99,16 @@ func (s *Sim) Tuning(id elector.NodeID) detector.Tuning {
 	tuning, _, _, _ := s.byName[id].elector.Quality()
 	return tuning
 }
+
+// StoreAt is where the store's leader is, "" for nowhere, and who reaches it.
+func (s *Sim) StoreAt() (leader elector.NodeID, reach []elector.NodeID) {
+	if s.store.leader == nil {
+		return "", nil
+	}
+	for _, n := range s.nodes {
+		if n != s.store.node && n.link(s.store.node).open() {
+			reach = append(reach, n.id)
+		}
+	}
+	return s.store.leader.id, reach
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -99,22 +98,4 @@ func TestActionsOfTheSameTimeHappenInTheOrderOfTheCalls(t *testing.T) {
 	}
 	require.NoError(t, s.RunUntil(time.Second))
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
-}
-
-// A member that is cut off from a quorum is cut off from the store, too, and loses its lease;
-// one that keeps a quorum keeps the store.
-func TestTheStoreIsWhereAQuorumIs(t *testing.T) {
-	cfg := cluster(1, 5)
-	cfg.Algorithm = kubernetes.Kubernetes
-	s := start(t, cfg)
-	require.NoError(t, s.RunUntil(time.Minute))
-	first := leader(t, s)
-	ids := slices.DeleteFunc(names(5), func(id elector.NodeID) bool { return id == first })
-	require.NoError(t, s.Cut(first, ids[0]))
-	require.NoError(t, s.Cut(ids[0], first))
-	require.NoError(t, s.RunUntil(2*time.Minute))
-	require.Equal(t, first, leader(t, s), "it reaches four of five")
-	require.NoError(t, s.Partition(ids))
-	require.NoError(t, s.RunUntil(3*time.Minute))
-	require.NotEqual(t, first, leader(t, s), "it is alone")
 }

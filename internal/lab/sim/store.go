@@ -1,13 +1,12 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// Store says where the store of an algorithm is, and for how long it fails.
+// Store says where the store of an algorithm is, and how long it is without a leader.
 //
 // Unless it is Apart, each voter's host has a replica of it, which is gone while the host is (a
 // silent crash), whatever the voter's process does. Two replicas hear each other while both ways
@@ -15,9 +14,11 @@ import (
 // itself included. If it does not, there is no store for an election's time; then there is a new
 // leader, as soon as a replica hears a majority in which nobody has seen more of the store than
 // it has itself. Who does not hear the leader does not disturb it: etcd has PreVote, and in
-// ZooKeeper nobody follows who has a leader. A client asks any replica that the leader hears: its
-// own, or one whose host it hears. The message goes on to the leader, and a request takes a
-// round to a majority there, unless it is of a kind that any replica answers.
+// ZooKeeper nobody follows who has a leader.
+//
+// A client asks any replica that the leader hears: its own, or one whose host it hears. The
+// message goes on to the leader, unless it is of a kind that any replica answers alone. What the
+// replicas agree on among themselves takes no time here.
 type Store struct {
 	// Apart puts the store on machines of its own: each node has a link to it, by the name
 	// algorithm.StoreNode, and it fails only by FailStore.
@@ -32,9 +33,9 @@ type ensemble struct {
 	*node
 	leader   *node // on whose host that is; the store's own node if it is Apart
 	electing bool
-	stopped  bool
 	settling bool
-	wrote    int // requests and leaders so far
+	down     time.Duration // until then there is no leader
+	wrote    int           // requests and leaders so far
 }
 
 // replica is what a node's host has of the store.
@@ -47,27 +48,20 @@ type replica struct {
 
 // placeStore gives the store its first leader.
 func (s *Sim) placeStore() {
-	s.store.node = s.byName[algorithm.StoreNode]
-	if can := s.candidates(); s.store.node != nil {
-		s.store.leader = can[s.upTo(time.Duration(len(can)-1))]
-		s.routeStore()
+	s.store = ensemble{node: s.byName[algorithm.StoreNode], down: longAgo}
+	if s.store.node != nil {
+		s.electStore()
 	}
 }
 
-// FailStore ends the leadership of the store. It elects the next leader after its time or, if it
-// is to stop, not before FixStore. An algorithm without a store does not notice.
-func (s *Sim) FailStore(stop bool) error {
-	if s.store.stopped = stop; s.store.node != nil {
+// FailStore takes the leader from the store, which elects the next one in its time, but not within
+// d. Without a store nothing happens.
+func (s *Sim) FailStore(d time.Duration) error {
+	if s.store.node != nil {
+		s.store.down = s.now + d
 		s.loseStore()
-		s.settleStore()
+		s.queue.at(s.store.down, s.settle)
 	}
-	return s.err
-}
-
-// FixStore ends what FailStore began.
-func (s *Sim) FixStore() error {
-	s.store.stopped = false
-	s.settleStore()
 	return s.err
 }
 
@@ -83,15 +77,13 @@ func (s *Sim) loseStore() {
 func (s *Sim) settleStore() {
 	if e := &s.store; e.node != nil && !e.settling {
 		e.settling = true
-		s.queue.at(s.now, func() {
-			e.settling = false
-			s.settle()
-		})
+		s.queue.at(s.now, s.settle)
 	}
 }
 
 func (s *Sim) settle() {
 	e := &s.store
+	e.settling = false
 	for _, n := range s.nodes {
 		if n.replica.hears {
 			n.replica.has = e.wrote
@@ -107,24 +99,27 @@ func (s *Sim) settle() {
 	s.routeStore()
 }
 
+// electStore chooses a leader if one can lead; if none can, settle tries again.
 func (s *Sim) electStore() {
 	e := &s.store
 	e.electing = false
 	can := s.candidates()
 	if len(can) == 0 {
-		return // settle tries again when something changes
+		return
 	}
 	e.leader = can[s.upTo(time.Duration(len(can)-1))]
 	e.wrote++
-	_ = s.Restart(e.id) // s.err has it
 	s.routeStore()
+	if e.boots > 0 { // the first process starts with those of the members
+		_ = s.Restart(e.id) // s.err has it
+	}
 }
 
-// candidates are the nodes whose replica can lead.
+// candidates are the nodes on whose hosts the store's leader can be.
 func (s *Sim) candidates() (can []*node) {
 	for _, n := range s.nodes {
-		if !s.store.stopped && (n == s.store.node) == s.cfg.Store.Apart &&
-			(s.cfg.Store.Apart || s.canLead(n)) {
+		if apart := s.cfg.Store.Apart; s.now >= s.store.down && (n == s.store.node) == apart &&
+			(apart || s.canLead(n)) {
 			can = append(can, n)
 		}
 	}
@@ -139,10 +134,8 @@ func (s *Sim) canLead(n *node) bool {
 			votes++
 		}
 	}
-	return !n.replica.gone && votes >= s.majority()
+	return !n.replica.gone && votes > len(n.Elector.Voters)/2
 }
-
-func (s *Sim) majority() int { return len(s.nodes[0].Elector.Voters)/2 + 1 }
 
 // hear reports whether two hosts hear each other.
 func hear(a, b *node) bool { return a == b || a.link(b).open() }
@@ -150,120 +143,107 @@ func hear(a, b *node) bool { return a == b || a.link(b).open() }
 // routeStore finds for each client the replica to ask, and cuts the ways of who has none.
 func (s *Sim) routeStore() {
 	e := &s.store
-	if e.leader == e.node {
+	for _, n := range s.nodes {
+		n.replica.hears = n != e.node && e.leader != nil && e.leader != e.node &&
+			!n.replica.gone && hear(n, e.leader)
+	}
+	if e.leader == nil || e.leader == e.node {
 		return
 	}
 	for _, n := range s.nodes {
-		r := &n.replica
-		r.hears = n != e.node && !r.gone && e.leader != nil && hear(n, e.leader)
-	}
-	for _, n := range s.nodes {
-		if n == e.node || e.leader == nil {
+		if n == e.node {
 			continue
 		}
-		r := &n.replica
-		r.via = nil
+		n.replica.via = nil
 		for _, v := range append([]*node{n}, s.nodes...) {
-			if v.replica.hears && hear(n, v) {
-				r.via = v
-				break
+			if n.replica.via == nil && v.replica.hears && hear(n, v) {
+				n.replica.via = v
 			}
 		}
-		s.setCut(n.link(e.node), 0, r.via == nil)
-		s.setCut(n.link(e.node), 1, r.via == nil)
+		s.setCut(n.link(e.node), 0, n.replica.via == nil)
+		s.setCut(n.link(e.node), 1, n.replica.via == nil)
 	}
-}
-
-// stream is one direction of a connection to the store.
-type stream struct {
-	epoch    uint64     // of the connection
-	segments []*segment // not delivered yet, in the order of sending
-}
-
-// segment is a message in a stream.
-type segment struct {
-	happening
-	came bool
 }
 
 // leastRTO is the shortest time, beside the round trip, after which TCP sends again what was
 // lost, as Linux has it. It doubles each time.
 const leastRTO = 200 * time.Millisecond
 
+// stream is one direction of a connection to the store.
+type stream struct {
+	epoch    uint64 // of the connection
+	messages []*segment
+}
+
+// segment is a message that was not handed over yet, in the order of sending.
+type segment struct {
+	happening
+	came bool
+}
+
 // carry brings a message to the store or from there as TCP does: in order, and what is lost or
 // finds the way cut comes later, as long as the connection lives.
 func (s *Sim) carry(from, to *node, way *happening) {
-	l, i, epoch := way.link, way.end, way.epoch
-	d, sent := &l.dirs[i], &segment{happening: *way}
-	if d.stream.epoch != epoch {
-		d.stream = stream{epoch: epoch}
+	l, i, m, rto := way.link, way.end, &segment{happening: *way}, leastRTO
+	d := &l.dirs[i]
+	if d.stream.epoch != m.epoch {
+		d.stream = stream{epoch: m.epoch}
 	}
-	d.stream.segments = append(d.stream.segments, sent)
-	var attempt func(rto time.Duration)
-	attempt = func(rto time.Duration) {
+	d.stream.messages = append(d.stream.messages, m)
+	var send func()
+	again := func() { rto *= 2; s.queue.at(s.now+rto/2, send) }
+	send = func() {
 		switch {
-		case l.epoch != epoch || !l.ends[1-i].up:
+		case l.epoch != m.epoch || !l.ends[1-i].up:
+			return
 		case d.cut:
-			s.queue.at(s.now+rto, func() { attempt(2 * rto) })
-		default:
-			d.last = max(s.now+s.travel(from, to, sent.in.(algorithm.Received).Message), d.last)
-			s.queue.at(d.last, func() {
-				if d.cut {
-					attempt(2 * rto)
-				} else if l.epoch == epoch && l.ends[i].up {
-					sent.came = true
-					s.hand(to, d)
-				}
-			})
+			again()
+			return
 		}
+		d.last = max(s.now+s.travel(from, to, m.in.(algorithm.Received).Message), d.last)
+		s.queue.at(d.last, func() {
+			if d.cut {
+				again()
+			} else if l.epoch == m.epoch && l.ends[i].up {
+				m.came = true
+				s.hand(to, &d.stream)
+			}
+		})
 	}
-	attempt(leastRTO)
+	send()
 }
 
 // hand gives a process what has come in order.
-func (s *Sim) hand(to *node, d *direction) {
-	for st := d.stream; len(d.stream.segments) > 0 && d.stream.epoch == st.epoch; {
-		first := d.stream.segments[0]
-		if !first.came {
-			return
-		}
-		d.stream.segments = d.stream.segments[1:]
-		if to == s.store.node {
-			s.store.wrote++
-		}
-		s.observeMessage(EventDelivered, to.id, first.node.id, &first.happening)
-		s.hear(to, first.in)
+func (s *Sim) hand(to *node, of *stream) {
+	for epoch := of.epoch; of.epoch == epoch && len(of.messages) > 0 && of.messages[0].came; {
+		m := of.messages[0]
+		of.messages = of.messages[1:]
+		s.observeMessage(EventDelivered, to.id, m.node.id, &m.happening)
+		s.hear(to, m.in)
 	}
 }
 
-// local is a message that a replica answers, or the answer.
-type local interface{ Local() bool }
-
-// travel draws how long a message takes between a client and the store.
+// travel draws how long a message takes between a client and the store, or only the replica that
+// answers alone.
 func (s *Sim) travel(from, to *node, m algorithm.Message) time.Duration {
 	e := &s.store
-	l, _ := m.(local)
-	switch alone := l != nil && l.Local(); {
+	far := e.leader
+	local, is := m.(interface{ Local() bool })
+	switch {
 	case e.leader == e.node:
 		return s.pass(from, to)
 	case e.leader == nil:
 		return 0 // its process is gone, and the connection will be
-	case alone && from == e.node:
-		return s.pass(to.replica.via, to)
-	case alone:
-		return s.pass(from, from.replica.via)
 	case from == e.node:
-		return s.pass(e.leader, to.replica.via) + s.pass(to.replica.via, to)
-	}
-	var rounds []time.Duration // to a majority, which a request takes, too
-	for _, n := range s.nodes {
-		if n.replica.hears {
-			rounds = append(rounds, s.pass(e.leader, n)+s.pass(n, e.leader))
+		if is && local.Local() {
+			far = to.replica.via
 		}
+		return s.pass(far, to.replica.via) + s.pass(to.replica.via, to)
+	case is && local.Local():
+		far = from.replica.via
 	}
-	slices.Sort(rounds)
-	return s.pass(from, from.replica.via) + s.pass(from.replica.via, e.leader) +
-		rounds[s.majority()-1]
+	e.wrote++
+	return s.pass(from, from.replica.via) + s.pass(from.replica.via, far)
 }
 
 // pass draws how long a message takes over the TCP connection of two hosts.

@@ -57,18 +57,15 @@ type Key struct {
 // String has what tells keys apart.
 func (k Key) String() string { return fmt.Sprintf("%s=%d", k.Client, k.Created) }
 
-// Local says that a client's replica answers alone. That is how ZooKeeper pings and reads.
+// Local says that a replica answers alone: a server of ZooKeeper does so to pings and reads.
 func (r Request) Local() bool {
 	return r.Kind == ZooKeeper.KeepAlive || r.Kind == ZooKeeper.List || r.Kind == ZooKeeper.Watch
 }
 
 // Local is that of the request.
 func (r Reply) Local() bool {
-	return Request{Kind: strings.TrimSuffix(r.Kind, answer)}.Local()
+	return Request{Kind: strings.TrimSuffix(r.Kind, "Response")}.Local()
 }
-
-// answer makes the kind of a Reply.
-const answer = "Response"
 
 // Event tells who watches a key that it is gone.
 type Event struct {

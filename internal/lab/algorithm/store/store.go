@@ -88,7 +88,7 @@ func (s *server) Receive(from int, msg algorithm.Message) {
 		s.leases = append(s.leases,
 			&lease{id: r.Lease, client: from, ttl: r.TTL, expires: s.check(r.TTL)})
 	}
-	reply := Reply{Kind: r.Kind + answer, Xid: r.Xid, Lease: r.Lease}
+	reply := Reply{Kind: r.Kind + "Response", Xid: r.Xid, Lease: r.Lease}
 	i := slices.IndexFunc(s.leases, func(l *lease) bool { return l.id == r.Lease })
 	if i < 0 {
 		reply.Gone = true

@@ -47,6 +47,12 @@ var ZooKeeper = algorithm.Algorithm{
 	Store: store.New(&store.ZooKeeper,
 		func(t elector.Timing) time.Duration { return t.HeartbeatBroadcast }),
 	OneLeaderPerTerm: true,
+	// Curator asks for 60 s; a server with ticks of 2 s gives 20 of them at most.
+	Tuned: func(t elector.Timing, _ algorithm.Link) elector.Timing {
+		t.HeartbeatBroadcast, t.HeartbeatMissCount = 2*time.Second, 20
+		return t
+	},
+	Deviates: "children come with what a client reads of each",
 }
 
 // machine is one member's client.
