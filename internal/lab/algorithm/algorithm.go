@@ -77,11 +77,6 @@ func (c *Config) Self() NodeID { return c.Elector.Self }
 // Rank is a voter's place in Order, the preferred one's 0; -1 if it is no voter.
 func (c *Config) Rank(id NodeID) int { return slices.Index(c.Order, id) }
 
-// Peers are the other voters, in Order.
-func (c *Config) Peers() []NodeID {
-	return slices.DeleteFunc(slices.Clone(c.Order), func(id NodeID) bool { return id == c.Self() })
-}
-
 // Machine is one member's part of an algorithm. It is not safe for concurrent use.
 type Machine interface {
 	// Step acts on an input. now never goes back; entropy is uniform over all its values.

@@ -14,7 +14,7 @@ func Name(m Message) string {
 		return named.Name()
 	}
 	v := reflect.ValueOf(m)
-	if kind := field(v, "Kind"); kind.IsValid() {
+	if kind := v.FieldByName("Kind"); kind.IsValid() {
 		return fmt.Sprint(kind)
 	}
 	return v.Type().Name()
@@ -27,13 +27,6 @@ func Text(m Message) string {
 		return s.String()
 	}
 	return Name(m) + fields(reflect.ValueOf(m))
-}
-
-func field(v reflect.Value, name string) reflect.Value {
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	return v.FieldByName(name)
 }
 
 // fields are those of a struct except Kind, and those of structs that it embeds.

@@ -13,10 +13,10 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Beat is the only message of the documentation's example.
+// Beat is the only message of the example: its text is "Beat term=3".
 type Beat struct{ Term lsn.Term }
 
-// rules are the documentation's example.
+// rules are the example: who has heard no leader for a while leads, in the next term.
 type rules struct {
 	*member.Member
 	beat, silent member.Timer
@@ -31,7 +31,7 @@ func begin(m *member.Member) member.Rules {
 
 func (r *rules) Receive(from int, msg algorithm.Message) {
 	if msg, ok := msg.(Beat); ok && msg.Term >= r.Term {
-		r.Term, r.silent = msg.Term, r.After(r.Timing.Inactivity())
+		r.Term, r.silent, r.beat = msg.Term, r.After(r.Timing.Inactivity()), member.Timer{}
 		r.Become(elector.Follower, from, "Beat")
 	}
 }
@@ -51,7 +51,7 @@ func (r *rules) Tick() algorithm.Time {
 
 var example = algorithm.Algorithm{Name: "example", New: member.Maker(begin)}
 
-// TestExample plays the documentation's example: there is one write at a time, and what is held
+// TestExample plays it: there is one write at a time, and what is held
 // leaves with the one that has all that was saved before it.
 func TestExample(t *testing.T) {
 	timing := elector.Timing{HeartbeatBroadcast: time.Second, HeartbeatMissCount: 3,
