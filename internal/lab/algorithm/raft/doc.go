@@ -31,7 +31,7 @@
 // raft-lease adds TiKV's lease: a leader leads for 0.9 E from when the newest AppendEntries left
 // that a quorum has answered. (TiKV renews by writes and reads; their sending counts.) From
 // TimeoutNow until the end of the transfer nothing renews it. Clocks may show any time, but their
-// rates must not differ by more than 0.9 to 1.
+// rates must not differ by more than 0.9 to 1. store-liveness (fortify.go) has CockroachDB's.
 //
 // Transfer (section 3.10). The leader brings the target up to date and sends TimeoutNow; the
 // target campaigns at once, without PreVote. The leader gives up after E.
