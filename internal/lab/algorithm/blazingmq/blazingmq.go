@@ -259,9 +259,6 @@ func (r *rules) scouted(from int, yes bool) {
 
 // stand is what a wait ends with: scouting, or the proposal.
 func (r *rules) stand() {
-	if r.followed() != member.Nobody {
-		return
-	}
 	if !r.scouts || r.Cfg.Elector.QuorumSize() == 1 {
 		r.propose(r.Term + 1)
 		return

@@ -38,7 +38,7 @@ type node struct {
 	wake    algorithm.Time
 	view    algorithm.View
 	disk    algorithm.Disk
-	writing []write // that hold-disks holds
+	writing []algorithm.Effects // that hold-disks holds
 	entropy uint64
 	paused  bool
 	rate    float64 // of its clock; 0 means 1
@@ -55,12 +55,6 @@ func (n *node) when(reading algorithm.Time) time.Duration {
 		return time.Duration(reading)
 	}
 	return time.Duration(math.Ceil(float64(reading) / cmp.Or(n.rate, 1)))
-}
-
-// write is a disk that is not durable yet, and what waits for it.
-type write struct {
-	disk     algorithm.Disk
-	messages []algorithm.Envelope
 }
 
 type message struct {
@@ -129,7 +123,8 @@ func (s *Script) do(verb string, args []string) error {
 	switch verb {
 	case "start", "crash", "stop", "durable", "pause", "resume":
 		return s.each(args, map[string]func(*node){
-			"start": s.start, "crash": s.crash, "stop": s.stop, "durable": s.durable,
+			"start": s.start, "stop": s.stop, "durable": s.durable,
+			"crash": func(n *node) { n.machine, n.writing, n.paused = nil, nil, false },
 			"pause": func(n *node) { n.paused = true }, "resume": func(n *node) { n.paused = false },
 		}[verb])
 	case "advance", "run":
@@ -141,7 +136,8 @@ func (s *Script) do(verb string, args []string) error {
 	case "settle":
 		return s.settle()
 	case "entropy":
-		return s.draw(args)
+		return s.share(strings.Join(args[:min(1, len(args))], ""), args[min(1, len(args)):],
+			func(n *node, share float64) { n.entropy = uint64(share * (1 << 63) * 2) })
 	case "hide":
 		s.hidden = append(s.hidden, args...)
 		return nil
@@ -168,8 +164,7 @@ func (s *Script) do(verb string, args []string) error {
 		return nil
 	}
 	if verb == "clock" && len(args) == 2 {
-		rate, err := strconv.ParseFloat(args[1], 64)
-		return cmp.Or(err, s.each(args[:1], func(n *node) { n.rate = rate }))
+		return s.share(args[1], args[:1], func(n *node, rate float64) { n.rate = rate })
 	}
 	if len(args) != 2 {
 		return fmt.Errorf("unknown, or it needs two nodes")
@@ -228,16 +223,16 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	}
 }
 
-// draw sets what nodes draw: a share, and their names, or none for all of them.
-func (s *Script) draw(args []string) error {
-	if len(args) == 1 {
-		args = append(args, "*")
+// share sets a number of the nodes of those names, of all if there is none.
+func (s *Script) share(text string, names []string, set func(*node, float64)) error {
+	if len(names) == 0 {
+		names = []string{"*"}
 	}
-	share, err := strconv.ParseFloat(strings.Join(args[:min(1, len(args))], ""), 64)
+	number, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return err
 	}
-	return s.each(args[1:], func(n *node) { n.entropy = uint64(share * (1 << 63) * 2) })
+	return s.each(names, func(n *node) { set(n, number) })
 }
 
 // each does something to the nodes of those names.
@@ -277,8 +272,6 @@ func (s *Script) start(n *node) {
 	s.step(n, algorithm.Start{Disk: n.disk, Clock: algorithm.Time(s.now)})
 }
 
-func (s *Script) crash(n *node) { n.machine, n.writing, n.paused = nil, nil, false }
-
 func (s *Script) stop(n *node) {
 	if n.machine != nil {
 		s.step(n, elector.Stop{})
@@ -290,9 +283,8 @@ func (s *Script) durable(n *node) {
 		return
 	}
 	w := n.writing[0]
-	n.writing = n.writing[1:]
-	n.disk = w.disk
-	s.send(n, w.messages)
+	n.writing, n.disk = n.writing[1:], w.Persist
+	s.send(n, w.Durable)
 	s.step(n, elector.Persisted{})
 }
 
@@ -358,7 +350,8 @@ func (s *Script) step(n *node, in algorithm.Input) {
 	if !slices.Contains(s.hidden, "persists") {
 		s.say(n, "persists %v", eff.Persist)
 	}
-	n.writing = append(n.writing, write{eff.Persist, slices.Clone(eff.Durable)})
+	eff.Durable = slices.Clone(eff.Durable)
+	n.writing = append(n.writing, eff)
 	if !s.holdDisks {
 		s.durable(n)
 	}
