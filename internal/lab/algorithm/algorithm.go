@@ -54,6 +54,15 @@ type Link struct {
 	LossPPM       int           // the chance that it is lost, in parts per million
 }
 
+// OnAnyLink is for Tuned, of a source whose timers depend on no link: heartbeats of a period,
+// and how many may be missing.
+func OnAnyLink(period time.Duration, misses int) func(elector.Timing, Link) elector.Timing {
+	return func(alike elector.Timing, _ Link) elector.Timing {
+		alike.HeartbeatBroadcast, alike.HeartbeatMissCount = period, misses
+		return alike
+	}
+}
+
 // Longest is the most that a message takes which is not lost.
 func (l Link) Longest() time.Duration { return l.Delay + l.Jitter }
 
