@@ -41,6 +41,7 @@ var examples = []example{
 	{"raft-checkquorum", "minority-partition-with-leader", "no lease", costsOverlap},
 	{"raft-lease", "graceful-stop", "nobody is told of a stop", costsLeader},
 	{"store-liveness", "delay-beyond-the-timeouts", "support expires on its way", costsLeader},
+	{"hashicorp-raft", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
 	{"omega-id", "flapping-node", "rank unseats", costsDemotions},
 	{"omega-lc", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"omega-l", "leader-ping-pong", "a dead link", costsOverlap},
