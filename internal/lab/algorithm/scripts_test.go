@@ -20,6 +20,7 @@ var timings = map[string]elector.Timing{
 	"ble":        {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 1},            // rounds of 1s
 	"etcdlease":  {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 5},            // TTL 5s
 	"hashicorp":  {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 1},            // H 1s
+	"kraft":      {HeartbeatBroadcast: 500 * time.Millisecond, HeartbeatMissCount: 4}, // F 2s
 	"kubernetes": {HeartbeatBroadcast: 5 * time.Second, HeartbeatMissCount: 3},        // lease 15s
 	"multipaxos": {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 1},            // rounds of 1s
 	"omega":      {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 3},            // eta 1s

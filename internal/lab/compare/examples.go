@@ -42,6 +42,7 @@ var examples = []example{
 	{"raft-lease", "graceful-stop", "nobody is told of a stop", costsLeader},
 	{"store-liveness", "delay-beyond-the-timeouts", "support expires on its way", costsLeader},
 	{"hashicorp-raft", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
+	{"kraft", "old-leader-keeps-one-link", "it resigns after 1.5 time-outs", costsOverlap},
 	{"omega-id", "flapping-node", "rank unseats", costsDemotions},
 	{"omega-lc", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"omega-l", "leader-ping-pong", "a dead link", costsOverlap},

@@ -12,6 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/hashicorp"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kraft"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/multipaxos"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
@@ -28,7 +29,7 @@ func Algorithms() []algorithm.Algorithm {
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
 		raft.Basic, raft.Etcd, raft.WithPreVote, raft.WithCheckQuorum, raft.WithLease, raft.Fortified,
-		hashicorp.Raft,
+		hashicorp.Raft, kraft.KRaft,
 		omega.ID, omega.LC, omega.L, ble.BLE, vr.VR, multipaxos.MultiPaxos,
 		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes, kubernetes.Release,
 	}
