@@ -87,6 +87,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	pause a                nodes do nothing, and what is sent to them waits
 //	resume a               they go on
 //	clock a 0.5            from the beginning, a's clock runs at that rate
+//	priority a 2           likewise, a's elector.Config.Priority is that
 //	advance 1s             time passes; machines that want a tick get it
 //	run 1s                 likewise, and all messages arrive as soon as they are sent
 //	deliver a b            the oldest message from a to b arrives; * is any
@@ -165,6 +166,10 @@ func (s *Script) do(verb string, args []string) error {
 	}
 	if verb == "clock" && len(args) == 2 {
 		return s.share(args[1], args[:1], func(n *node, rate float64) { n.rate = rate })
+	}
+	if verb == "priority" && len(args) == 2 {
+		priority, err := strconv.Atoi(args[1])
+		return cmp.Or(err, s.each(args[:1], func(n *node) { n.config.Elector.Priority = priority }))
 	}
 	if len(args) != 2 {
 		return fmt.Errorf("unknown, or it needs two nodes")
