@@ -22,6 +22,7 @@ var timings = map[string]elector.Timing{
 	"hashicorp":  {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 1},            // H 1s
 	"kraft":      {HeartbeatBroadcast: 500 * time.Millisecond, HeartbeatMissCount: 4}, // F 2s
 	"kubernetes": {HeartbeatBroadcast: 5 * time.Second, HeartbeatMissCount: 3},        // lease 15s
+	"mongodb":    {HeartbeatBroadcast: 2 * time.Second, HeartbeatMissCount: 5},        // T 10s
 	"multipaxos": {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 1},            // rounds of 1s
 	"omega":      {HeartbeatBroadcast: time.Second, HeartbeatMissCount: 3},            // eta 1s
 	"raft":       {HeartbeatBroadcast: 500 * time.Millisecond, HeartbeatMissCount: 2}, // E 1s

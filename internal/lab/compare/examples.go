@@ -43,6 +43,7 @@ var examples = []example{
 	{"store-liveness", "delay-beyond-the-timeouts", "support expires on its way", costsLeader},
 	{"hashicorp-raft", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
 	{"kraft", "old-leader-keeps-one-link", "it resigns after 1.5 time-outs", costsOverlap},
+	{"mongodb", "takeover", "priority unseats", costsDemotions},
 	{"omega-id", "flapping-node", "rank unseats", costsDemotions},
 	{"omega-lc", "minority-partition-with-leader", "no quorum", costsOverlap},
 	{"omega-l", "leader-ping-pong", "a dead link", costsOverlap},

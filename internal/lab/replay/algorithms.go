@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/hashicorp"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kraft"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/mongodb"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/multipaxos"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
@@ -29,7 +30,7 @@ func Algorithms() []algorithm.Algorithm {
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
 		raft.Basic, raft.Etcd, raft.WithPreVote, raft.WithCheckQuorum, raft.WithLease, raft.Fortified,
-		hashicorp.Raft, kraft.KRaft,
+		hashicorp.Raft, kraft.KRaft, mongodb.ReplicaSet,
 		omega.ID, omega.LC, omega.L, ble.BLE, vr.VR, multipaxos.MultiPaxos,
 		zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes, kubernetes.Release,
 	}
