@@ -49,6 +49,8 @@ var GMT = algorithm.Algorithm{
 	Source: "gmt, A Leader Election Algorithm, memo, 2000",
 	New:    member.Maker(newMachine),
 	Tuned:  tuned,
+	Deviates: "WATCHING after VOTING waits for 3 HBT, not 5; a LEADER's ELECTOR ignores obsolete " +
+		"LEADs",
 }
 
 // tuned has a generous RTT, and HBT in the memo's proportion of 5 s to 0.25 s.

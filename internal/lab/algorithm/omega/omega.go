@@ -73,9 +73,10 @@ const (
 func define(name, title string, k kind) algorithm.Algorithm {
 	return algorithm.Algorithm{
 		Name: name, Title: title,
-		Source: "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
-		QoS:    asked,
-		Tuned:  tuned,
+		Source:   "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
+		QoS:      asked,
+		Tuned:    tuned,
+		Deviates: "a connection stands for the hello, and links are not probed before they are trusted",
 		New: member.Maker(func(m *member.Member) member.Rules {
 			r := &rules{Member: m, kind: k, links: newLinks(&m.Cfg.Elector),
 				processes: make([]process, len(m.Cfg.Order))}

@@ -47,6 +47,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
+const repaired = "who is out of reach is skipped, and a lost token sent again after T_r"
+
 // The two algorithms.
 var (
 	Ring = algorithm.Algorithm{
@@ -54,14 +56,14 @@ var (
 		Title:  "Ring",
 		Source: "Chang and Roberts, An improved algorithm for decentralized extrema-finding, 1979",
 		New:    maker(false),
-		Tuned:  tuned,
+		Tuned:  tuned, Deviates: repaired,
 	}
 	List = algorithm.Algorithm{
 		Name:   "ring-list",
 		Title:  "Ring with a list",
 		Source: "textbooks, after Le Lann, Distributed systems: towards a formal approach, 1977",
 		New:    maker(true),
-		Tuned:  tuned,
+		Tuned:  tuned, Deviates: repaired,
 	}
 )
 
