@@ -1,9 +1,11 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
@@ -25,25 +27,33 @@ type Beaten struct {
 }
 
 // Losses returns all losses in rows, in their order. It returns an error if one has
-// no reason among reasons, or if a reason has no loss.
+// no reason among reasons, or if a topology's reason has no loss.
 func Losses(rows []Row) (losses []Loss, err error) {
 	for _, topology := range Names(rows, func(r Row) string { return r.Topology }) {
-		l := Loss{Topology: topology, Why: reasons[topology]}
+		l := Loss{Topology: topology}
+		var why []string
 		for _, m := range Metrics {
+			lost := len(l.Figures)
 			for _, own := range rows {
-				best, lost := own.beaten(rows, m)
-				if own.Topology == topology && own.Algorithm == ours.Elector.Name && lost {
+				best, beaten := own.beaten(rows, m)
+				if own.Topology == topology && own.Algorithm == ours.Elector.Name && beaten {
 					l.Figures = append(l.Figures, Beaten{own.Network, best.Algorithm, own.Own, m,
 						own.Values[m.Name], best.Values[m.Name].Mean})
 				}
 			}
+			reason := cmp.Or(reasons[m.Name], reasons[topology])
+			if len(l.Figures) > lost && reason == "" {
+				return nil, fmt.Errorf("say among reasons why others are better in %s: %+v", topology,
+					l.Figures[lost:])
+			}
+			if len(l.Figures) > lost && !slices.Contains(why, reason) {
+				why = append(why, reason)
+			}
 		}
-		switch lost := len(l.Figures) > 0; {
-		case lost && l.Why == "":
-			return nil, fmt.Errorf("say among reasons why others are better in %s: %+v", topology, l.Figures)
-		case !lost && l.Why != "":
+		if own := reasons[topology]; own != "" && !slices.Contains(why, own) {
 			return nil, fmt.Errorf("take %s from reasons: nobody is better there", topology)
-		case lost:
+		}
+		if l.Why = strings.Join(why, ". "); len(l.Figures) > 0 {
 			losses = append(losses, l)
 		}
 	}

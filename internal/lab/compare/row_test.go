@@ -84,6 +84,20 @@ func TestALossNeedsAReason(t *testing.T) {
 	require.Equal(t, "availability", losses[0].Figures[1].Metric.Name)
 	require.InDelta(t, 91.5, losses[0].Figures[1].Ours.Mean, 1e-9)
 	require.InDelta(t, 98.5, losses[0].Figures[1].Best, 1e-9)
+
+	for _, r := range lost {
+		e := r.Values["demotions_per_hour"]
+		if r.Algorithm == "bmqelect" {
+			e.Mean = 1
+		}
+		r.Values["demotions_per_hour"] = e
+	}
+	reasons = map[string]string{"chain": "so it is", "demotions_per_hour": "by loss"}
+	losses, err = Losses(lost)
+	require.NoError(t, err)
+	require.Equal(t, "by loss. so it is", losses[0].Why, "that of a metric goes for all topologies")
+	_, err = Losses(won[1:])
+	require.ErrorContains(t, err, "take chain from reasons")
 }
 
 func withOwn(r Row) Row {
