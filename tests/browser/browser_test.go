@@ -43,7 +43,7 @@ func TestInABrowser(t *testing.T) {
 		"labels are where there is room": labelsWhereThereIsRoom,
 		"hover tells":                    hoverTells,
 		"messages on zoom":               messagesOnZoom,
-		"the slider moves the matrix":    sliderMovesMatrix,
+		"the slider moves the links":     sliderMovesLinks,
 		"play goes on and ends":          playGoesOnAndEnds,
 		"keys":                           keys,
 		"wheel and drag":                 wheelAndDrag,
@@ -66,6 +66,9 @@ func TestInABrowser(t *testing.T) {
 		"stages without motion":          stagesWithoutMotion,
 		"stages fit the screen":          stagesFitTheScreen,
 		"stages of odd runs":             stagesOfOddRuns,
+		"two leaders are red":            twoLeadersAreRed,
+		"figures are ordered by harm":    figuresByHarm,
+		"a narrow screen has two runs":   narrowScreenHasTwoRuns,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &tab{t: t, browser: browser}
@@ -133,7 +136,7 @@ func (b *tab) openPage(page []byte) {
 	require.NoError(b.t, chromedp.Listen(ctx, b.listen))
 	b.do(call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}))
 	b.do(chromedp.Navigate("file://" + file))
-	b.do(chromedp.WaitReady("#moments .matrix td.self"))
+	b.do(chromedp.WaitReady("body[data-ready]"))
 }
 
 // call makes a command of the browser's protocol a step of a test.

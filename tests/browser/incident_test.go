@@ -12,7 +12,7 @@ import (
 // The page of an incident has its badge, what was recorded first, and on a narrow screen the
 // lanes before the pictures.
 func anIncident(b *tab) {
-	recorded, replayed := b.simulated(), b.simulated("scouting=false")
+	recorded, replayed := b.simulated("scouting=false"), b.simulated()
 	recorded.History.Mode, recorded.History.Variant = "recorded", "recorded"
 	var page bytes.Buffer
 	require.NoError(b.t, report.Incident(&page, recorded, replayed, 2, 3))
@@ -21,6 +21,9 @@ func anIncident(b *tab) {
 		value[string](b, `document.querySelector("#verdict.failed").textContent`))
 	require.Equal(b.t, []string{"recorded", "as written"}, value[[]string](b,
 		`[...document.querySelectorAll("#lanes .variant")].map(e => e.textContent)`))
+	b.at(30 * sec)
+	require.Equal(b.t, []string{"two leaders: a, c", "c leads"},
+		perStage[string](b, `e.querySelector(".reign.rival, .reign").value`))
 	const lanesFirst = `document.querySelector("#lanes").getBoundingClientRect().top <
 		document.querySelector("#stages").getBoundingClientRect().top`
 	for width, narrow := range map[int64]bool{400: true, 1280: false} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -133,6 +134,9 @@ func Load(o ReplayOptions, paths ...string) (*Replay, error) {
 			if len(o.Algorithms) > 0 {
 				v.name = v.algorithm.Name
 			}
+			if written, _ := scenario.Load(file); o.Compare && !reflect.DeepEqual(sc, written) {
+				sc.About = "" // is true of what is written
+			}
 			v.Scenario = o.Reduced.Apply(sc)
 			job = append(job, v)
 		}
@@ -235,7 +239,7 @@ func (b *Replay) playVariant(
 	}
 	run.History.Variant = v.name
 	if v.algorithm.Name != ours.Elector.Name && !b.Compare {
-		run.About += " Here " + v.name + " plays; expected is what bmqelect does."
+		run.About = "Here " + v.name + " plays; expected is what bmqelect does."
 	}
 	*runs = append(*runs, run)
 	return nil

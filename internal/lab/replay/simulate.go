@@ -108,18 +108,24 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 }
 
 // withTermsOf is the scenario with the terms that it expects counted from the term in which the
-// run began: other algorithms cannot begin in that of the file.
+// run began: other algorithms cannot begin in that of the file, and some have none. What the
+// file is about is true of this elector only.
 func withTermsOf(sc *scenario.Scenario, h *history.History) *scenario.Scenario {
+	shifted := *sc
+	shifted.About = ""
 	begun := h.Lane(sc.Begin.Leader)
 	if begun == nil {
-		return sc
+		return &shifted
 	}
-	shifted := *sc
 	shifted.Expect = slices.Clone(sc.Expect)
 	for i := range shifted.Expect {
 		if e := &shifted.Expect[i]; e.Want.Term >= sc.Begin.Term {
 			e.Want.Term = e.Want.Term - sc.Begin.Term + begun.At(0).Term
-			e.Text += fmt.Sprintf(" (here term %d)", e.Want.Term)
+			here := " (here are no terms)"
+			if e.Want.Term > 0 {
+				here = fmt.Sprintf(" (here term %d)", e.Want.Term)
+			}
+			e.Text += here
 		}
 	}
 	return &shifted

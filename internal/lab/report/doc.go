@@ -4,9 +4,12 @@
 // judges nothing itself; the same runs give the same bytes.
 //
 // The lanes of the nodes are drawn once, as SVG: the page holds the same picture
-// and its script moves it. The page carries its data as the JSON Lines, except for the
-// messages, which are a line for each run. Above the lanes it plays all runs in
-// step: their nodes in a circle, and messages as dots on their way.
+// and its script moves it. The page carries its data as the JSON Lines, compressed with gzip.
+// Above the lanes it plays all runs in step: their nodes in a circle, and messages as dots on
+// their way.
+//
+// Two nodes or more that hold themselves for the leader at the same time are the worst that
+// can happen. So every form shows that, whatever the algorithm promises, and first.
 //
 // Several runs given together are variants of one scenario and are shown side
 // by side on one axis of time. Names and texts come from files and from the
@@ -39,8 +42,8 @@
 //
 //	{"type":"problem", "kind": "invariant" or "run", "text"}
 //	{"type":"verdict", "held", "text", "seen", "at_s", "from_s", "to_s"}
-//	{"type":"summary", "held", "leader_changes", "needless_demotions", "leaderless_s",
-//	 "availability", "max_term", "messages", "failovers_s": []}
+//	{"type":"summary", "held", "two_leaders_s", "leader_changes", "needless_demotions",
+//	 "leaderless_s", "availability", "max_term", "messages", "failovers_s": []}
 //
 // Terms are integers below 2^63, availability is a share from 0 to 1, and
 // messages counts all, also those that are not listed one by one.

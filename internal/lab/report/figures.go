@@ -17,29 +17,77 @@ import (
 
 // figure is one line of the comparison of runs.
 type figure struct {
-	name  string
-	value func(history.Summary) string
+	name   string
+	values func(history.Summary) []float64 // times are in nanoseconds
+	format func(float64) string
+	worse  float64 // 1 if more is worse, -1 if less is
 }
 
-const twoLeaders = "two leaders"
+func duration(v float64) string { return seconds(time.Duration(v)) }
+func whole(v float64) string    { return count(int(v)) }
 
 // figures are ordered by harm, the worst first.
 var figures = []figure{
-	{twoLeaders, func(s history.Summary) string { return seconds(s.Overlap) }},
-	{"time without leader", func(s history.Summary) string { return seconds(s.Leaderless) }},
-	{"availability", func(s history.Summary) string { return percent(s.Availability) }},
-	{"needless demotions", func(s history.Summary) string { return count(s.Demotions) }},
-	{"leader changes", func(s history.Summary) string { return count(s.LeaderChanges) }},
-	{"highest term", func(s history.Summary) string { return count(s.MaxTerm) }},
-	{"messages", func(s history.Summary) string { return count(s.Messages) }},
+	{"two leaders", one(func(s history.Summary) time.Duration { return s.Overlap }), duration, 1},
+	{"needless demotions", one(func(s history.Summary) int { return s.Demotions }), whole, 1},
+	{"time without leader", one(func(s history.Summary) time.Duration { return s.Leaderless }),
+		duration, 1},
+	{"availability", one(func(s history.Summary) float64 { return s.Availability }), percent, -1},
+	{"leader changes", one(func(s history.Summary) int { return s.LeaderChanges }), whole, 1},
+	{"elections", one(func(s history.Summary) int { return s.Elections }), whole, 1},
+	{"messages", one(func(s history.Summary) int { return s.Messages }), whole, 1},
 }
 
-// figuresOf are the figures of a run like this one. Only the simulator counts messages.
-func figuresOf(h *history.History) []figure {
-	if h != nil && h.Mode != "simulated" {
-		return figures[:len(figures)-1]
+// failovers are several of a run, and in no comparison of single runs.
+var failovers = figure{"failover time", func(s history.Summary) (all []float64) {
+	for _, d := range s.Failovers {
+		all = append(all, float64(d))
 	}
-	return figures
+	return all
+}, duration, 1}
+
+// one makes the one value of a run a list.
+func one[T time.Duration | int | float64](
+	value func(history.Summary) T,
+) func(history.Summary) []float64 {
+	return func(s history.Summary) []float64 { return []float64{float64(value(s))} }
+}
+
+// worstMark is beside the worst of what is compared, and beside any time with two leaders.
+const worstMark = " !"
+
+// row is a figure of several runs.
+type row struct {
+	Name  string
+	Cells []cell
+}
+
+type cell struct {
+	Text  string
+	Worst bool
+}
+
+// tableOf are the figures of runs. Only the simulator counts messages.
+func tableOf(runs []verdict.Run) (table []row) {
+	var all []history.Summary
+	for _, r := range runs {
+		all = append(all, r.History.Summarize(0, r.History.Duration))
+	}
+	for i, f := range figures {
+		r, harm := row{Name: f.name}, []float64{}
+		for _, s := range all {
+			v := f.values(s)[0]
+			harm = append(harm, v*f.worse)
+			r.Cells = append(r.Cells, cell{Text: f.format(v)})
+		}
+		for k, v := range harm {
+			r.Cells[k].Worst = i == 0 && v > 0 || v == slices.Max(harm) && v > slices.Min(harm)
+		}
+		if i < len(figures)-1 || len(runs) == 0 || runs[0].History.Mode == "simulated" {
+			table = append(table, r)
+		}
+	}
+	return table
 }
 
 // Columns of tables.
@@ -49,38 +97,47 @@ const (
 	spreadValue = 12 // of a quantile
 )
 
-// summarize is the whole run in figures.
-func summarize(h *history.History) history.Summary { return h.Summarize(0, h.Duration) }
-
 // figures writes a table with a column for each run; what does not fit the width
 // goes to further tables.
 func (p *printer) figures(runs []verdict.Run) {
-	width, alone := figureValue, len(runs) == 1
-	figures := figuresOf(runs[0].History)
+	width, alone, table := figureValue, len(runs) == 1, tableOf(runs)
 	for _, r := range runs {
-		width = max(width, min(utf8.RuneCountInString(variant(r.History)), 2*figureValue)+2)
+		width = max(width, min(utf8.RuneCountInString(variant(r.History)), 2*figureValue)+4)
 	}
-	for group := range slices.Chunk(runs, max(1, (p.width-figureName-2)/width)) {
+	if alone {
+		width = 0
+	}
+	per := max(1, (p.width-figureName-2)/max(width, 1))
+	for first := 0; first < len(runs); first += per {
 		p.line()
-		head := strings.Repeat(" ", figureName)
-		lines := make([]string, len(figures))
-		for _, r := range group {
-			head += padLeft(clip(variant(r.History), width-2), width)
-			for i, f := range figures {
-				value := f.value(summarize(r.History))
-				if !alone {
-					value = padLeft(value, width)
-				}
-				lines[i] += value
-			}
+		head, last := strings.Repeat(" ", figureName), min(first+per, len(runs))
+		for _, r := range runs[first:last] {
+			head += padLeft(clip(variant(r.History), width-4), width-2) + "  "
 		}
 		if !alone {
 			p.line("  ", p.paint(head, color.Bold))
 		}
-		for i, f := range figures {
-			p.line("  ", pad(f.name, figureName), lines[i])
+		for _, r := range table {
+			line := "  " + pad(r.Name, figureName)
+			for _, c := range r.Cells[first:last] {
+				line += p.cell(c, width)
+			}
+			p.line(line)
 		}
 	}
+	if !alone {
+		p.line()
+		p.line("  ! is the worst of a row, and any time with two leaders")
+	}
+}
+
+// cell writes a value with its mark.
+func (p *printer) cell(c cell, width int) string {
+	text := fmt.Sprintf("%*s", max(width-len(worstMark), 0), c.Text)
+	if c.Worst {
+		return p.paint(text+worstMark, color.FgRed, color.Bold)
+	}
+	return text + strings.Repeat(" ", len(worstMark))
 }
 
 // Distribution writes how the figures of many runs spread: the value that half
@@ -94,39 +151,23 @@ func Distribution(w io.Writer, all []history.Summary, o TextOptions) error {
 		head += padLeft(name, spreadValue)
 	}
 	p.line(p.paint(head, color.Bold))
-	var failovers, leaderless []time.Duration
-	var lost []float64
-	var changes, demotions, messages []int
-	for _, s := range all {
-		failovers = append(failovers, s.Failovers...)
-		leaderless = append(leaderless, s.Leaderless)
-		lost = append(lost, -s.Availability)
-		changes = append(changes, s.LeaderChanges)
-		demotions = append(demotions, s.Demotions)
-		messages = append(messages, s.Messages)
-	}
-	spread(p, "failover time", failovers, seconds)
-	spread(p, "time without leader", leaderless, seconds)
-	spread(p, "availability", lost, func(f float64) string { return percent(-f) })
-	spread(p, "leader changes", changes, count)
-	spread(p, "needless demotions", demotions, count)
-	spread(p, "messages", messages, count)
-	return p.close()
-}
-
-// spread writes the 50th, 90th and 99th percentile and the maximum of a figure;
-// dashes if there are no values.
-func spread[T cmp.Ordered](p *printer, name string, values []T, format func(T) string) {
-	slices.Sort(values)
-	line := pad(name, figureName)
-	for _, share := range []int{50, 90, 99, 100} {
-		text := "-"
-		if len(values) > 0 {
-			text = format(percentile(values, share))
+	for _, f := range append([]figure{failovers}, figures...) {
+		var values []float64
+		for _, s := range all {
+			values = append(values, f.values(s)...)
 		}
-		line += padLeft(text, spreadValue)
+		slices.SortFunc(values, func(a, b float64) int { return cmp.Compare(a*f.worse, b*f.worse) })
+		line := pad(f.name, figureName)
+		for _, share := range []int{50, 90, 99, 100} {
+			text := "-"
+			if len(values) > 0 {
+				text = f.format(percentile(values, share))
+			}
+			line += padLeft(text, spreadValue)
+		}
+		p.line(line)
 	}
-	p.line(line)
+	return p.close()
 }
 
 // percentile is the least value that share percent of the values do not exceed
@@ -150,8 +191,11 @@ func Summary(w io.Writer, runs []verdict.Run, o TextOptions) error {
 			p.wrapped(p.tick(false), 5, title(r.History)+": "+firstFailure(r))
 			continue
 		}
-		s := summarize(r.History)
-		p.line(p.tick(true), pad(title(r.History), width),
+		s, split := r.History.Summarize(0, r.History.Duration), ""
+		if s.Overlap > 0 {
+			split = "  two leaders " + seconds(s.Overlap) + worstMark
+		}
+		p.line(p.tick(true), pad(title(r.History), width), split,
 			fmt.Sprintf("  leader changes %s  availability %s  max term %s",
 				count(s.LeaderChanges), percent(s.Availability), count(s.MaxTerm)))
 	}

@@ -72,43 +72,17 @@ func Wrap(s string, width int) []string {
 	return lines
 }
 
-const ms, day = time.Millisecond, 24 * time.Hour
-
-// steps are distances between ticks that read well.
-var steps = []time.Duration{
-	ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
-	time.Second, 2 * time.Second, 5 * time.Second,
-	10 * time.Second, 20 * time.Second, 30 * time.Second,
-	time.Minute, 2 * time.Minute, 5 * time.Minute,
-	10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, day,
-}
-
-// ticks are the times that an axis from 0 to end labels: at most most of them
-// where a day's step is fine enough.
-func ticks(end time.Duration, most int) []time.Duration {
-	step := day
-	for _, s := range steps {
-		if int((end+s-1)/s) <= most {
-			step = s
-			break
+// ticks are the times that an axis from 0 to end labels: at most most of them, in steps of 1,
+// 2 or 5 and zeros.
+func ticks(end time.Duration, most int) (at []time.Duration) {
+	step := time.Millisecond
+	for i := 0; int((end+step-1)/step) > most; i++ {
+		if step *= 2; i%3 == 1 {
+			step += step / 4
 		}
 	}
-	var at []time.Duration
 	for t := time.Duration(0); t < end; t += step {
 		at = append(at, t)
 	}
 	return at
-}
-
-// tickLabel writes a time of an axis: seconds, or minutes and hours where these
-// are whole.
-func tickLabel(t time.Duration) string {
-	switch {
-	case t >= time.Hour && t%time.Hour == 0:
-		return fmt.Sprintf("%dh", t/time.Hour)
-	case t >= 10*time.Minute && t%time.Minute == 0:
-		return strings.TrimSuffix(t.String(), "0s")
-	}
-	return seconds(t)
 }

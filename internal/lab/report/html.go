@@ -2,12 +2,15 @@ package report
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +34,9 @@ type page struct {
 	Style        template.CSS
 	Script       template.JS
 	Lanes        template.HTML
-	Data         template.HTML // JSON Lines, whose encoder escapes all that HTML knows
+	Data         template.HTML // base64
 	Legend       []look
-	Figures      [][]string // a name and a value for each run
+	Figures      []row
 	Runs         []pageRun
 }
 
@@ -44,33 +47,28 @@ type pageRun struct {
 	Problems []problem
 	Events   []event
 	More     int // events that are left out
-	Gaps     []gap
 }
 
-// gap is what the page does not have any more from some moment on.
-type gap struct {
-	What string
-	From time.Duration
-}
-
-// bound leaves events out that are too many, and notes what the page does not have.
-func (r *pageRun) bound() {
-	r.More = max(len(r.Events)-mostPageEvents, 0)
-	r.Events = r.Events[:len(r.Events)-r.More]
-	if arrows := r.History.Arrows; len(arrows) == history.MaxArrows {
-		r.Gaps = append(r.Gaps, gap{"messages", arrows[len(arrows)-1].Sent})
+// pageEvents are the first events, and where the page has no messages any more.
+func pageEvents(h *history.History) (events []event, more int) {
+	events = eventsOf(h)
+	if n := len(h.Arrows); n == history.MaxArrows {
+		last := event{At: h.Arrows[n-1].Sent, Text: "messages are not recorded from here on"}
+		at := slices.IndexFunc(events, func(e event) bool { return e.At > last.At })
+		if at < 0 {
+			at = len(events)
+		}
+		events = slices.Insert(events, at, last)
 	}
-	if r.More > 0 {
-		r.Gaps = append(r.Gaps, gap{"events", r.Events[len(r.Events)-1].At})
-	}
+	shown := min(len(events), mostPageEvents)
+	return events[:shown], len(events) - shown
 }
 
 // pageWords are the functions of the template.
 var pageWords = template.FuncMap{
-	"plain": plain, "seconds": seconds, "where": where, "played": played,
+	"plain": plain, "where": where, "played": played, "seconds": seconds,
 	"tally":  func(r pageRun) string { return tally(r.Run) },
-	"name":   func(l history.Lane) string { return laneName(&l) },
-	"node":   func(l history.Lane) string { return plain(string(l.Node)) },
+	"picks":  func() []string { return []string{"Show", "and"} },
 	"number": func(t time.Duration) float64 { return t.Seconds() },
 	"column": func(t time.Duration) string { return strings.TrimSuffix(exact(t), "s") },
 }
@@ -97,68 +95,51 @@ func Incident(w io.Writer, recorded, replayed verdict.Run, differ, all int) erro
 }
 
 func writePage(w io.Writer, p page, runs []verdict.Run) error {
-	style, err := texts("web/page.css", "web/stage.css")
-	if err != nil {
-		return err
-	}
-	script, err := texts("web/stage.js", "web/page.js")
-	if err != nil {
-		return err
-	}
-	style = pictureStyle + style
-	var data bytes.Buffer
-	if err := pageData(&data, runs); err != nil {
-		return err
-	}
-	s := newSheet(runs, true)
-	for _, r := range runs {
-		s.run(r, len(runs) > 1)
-	}
-	title, about := describeRuns(runs)
-	p.Title, p.Legend, p.Lanes = plain(title), s.legend(), s.lanes(about)
-	p.Data = template.HTML(data.String())
-	p.Style, p.Script = template.CSS(style), template.JS(script)
-	p.Policy = fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
-		digest(style), digest(script))
-	for i, r := range runs {
-		if i == 0 {
-			p.First, p.About = r.History, plain(r.About)
+	data, failed := packed(runs)
+	style, script, s := pictureStyle, "", newSheet(runs, 0)
+	for _, name := range []string{"page.css", "stage.css", "stage.js", "page.js"} {
+		text, err := web.ReadFile("web/" + name)
+		failed = errors.Join(failed, err)
+		if strings.HasSuffix(name, ".css") {
+			style += string(text)
+		} else {
+			script += string(text)
 		}
-		run := pageRun{Run: r, Problems: problemsOf(r.History), Events: eventsOf(r.History)}
+	}
+	for i, r := range runs {
+		s.run(i, r, len(runs) > 1)
+		run := pageRun{Run: r, Problems: problemsOf(r.History)}
+		run.Events, run.More = pageEvents(r.History)
 		if len(runs) > 1 {
 			run.Variant = variant(r.History)
 		}
-		run.bound()
 		p.Runs = append(p.Runs, run)
 	}
-	for _, f := range figuresOf(p.First) {
-		row := []string{f.name}
-		for _, r := range runs {
-			row = append(row, f.value(summarize(r.History)))
-		}
-		p.Figures = append(p.Figures, row)
+	if len(runs) > 0 {
+		p.First, p.About = runs[0].History, plain(aboutOf(runs))
 	}
+	title, about := describeRuns(runs)
+	p.Title, p.Legend, p.Lanes, p.Figures = plain(title), s.legend(), s.lanes(about), tableOf(runs)
+	p.Data, p.Style, p.Script = data, template.CSS(style), template.JS(script)
+	p.Policy = fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
+		digest(style), digest(script))
 	shape, err := template.New("page.html").Funcs(pageWords).ParseFS(web, "web/page.html")
-	if err == nil {
-		err = shape.Execute(w, p)
+	failed = errors.Join(failed, err)
+	if failed == nil {
+		failed = shape.Execute(w, p)
 	}
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+	if failed != nil {
+		return fmt.Errorf("write report: %w", failed)
 	}
 	return nil
 }
 
-// texts are files of the page, one after the other.
-func texts(names ...string) (string, error) {
-	all := ""
-	for _, name := range names {
-		text, err := web.ReadFile(name)
-		if err != nil {
-			return "", fmt.Errorf("write report: %w", err)
-		}
-		all += string(text)
-	}
-	return all, nil
+// packed are the JSON Lines of runs, compressed: messages repeat themselves.
+func packed(runs []verdict.Run) (template.HTML, error) {
+	var data bytes.Buffer
+	to := gzip.NewWriter(&data)
+	err := errors.Join(JSON(to, runs), to.Close())
+	return template.HTML(base64.StdEncoding.EncodeToString(data.Bytes())), err
 }
 
 // digest is how a policy names the one text that it allows.

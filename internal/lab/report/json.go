@@ -79,15 +79,15 @@ func jsonRun(index int, r verdict.Run) []object {
 		lines = append(lines, line("verdict", "held", v.Held, "text", v.Text, "seen", v.Seen,
 			"at_s", v.At.Seconds(), "from_s", v.From.Seconds(), "to_s", v.To.Seconds()))
 	}
-	sum := summarize(h)
+	sum := h.Summarize(0, h.Duration)
 	failovers := []float64{}
 	for _, d := range sum.Failovers {
 		failovers = append(failovers, d.Seconds())
 	}
-	return append(lines, line("summary", "held", r.Held(), "leader_changes", sum.LeaderChanges,
-		"needless_demotions", sum.Demotions, "leaderless_s", sum.Leaderless.Seconds(),
-		"availability", sum.Availability, "max_term", sum.MaxTerm, "messages", sum.Messages,
-		"failovers_s", failovers))
+	return append(lines, line("summary", "held", r.Held(), "two_leaders_s", sum.Overlap.Seconds(),
+		"leader_changes", sum.LeaderChanges, "needless_demotions", sum.Demotions,
+		"leaderless_s", sum.Leaderless.Seconds(), "availability", sum.Availability,
+		"max_term", sum.MaxTerm, "messages", sum.Messages, "failovers_s", failovers))
 }
 
 // jsonTimeline is what happened in order of time; at the same time, in the order

@@ -23,6 +23,7 @@ func TestJSONGolden(t *testing.T) {
 	golden(t, "single.jsonl", jsonLines(t, takeover()))
 	golden(t, "compare.jsonl", jsonLines(t, takeover(), endless))
 	golden(t, "hostile.jsonl", jsonLines(t, hostile()))
+	require.Contains(t, string(jsonLines(t, split())), `,"two_leaders_s":20,`)
 }
 
 func TestJSONIsOneObjectPerLineInOrderOfTime(t *testing.T) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ const (
 	down            // no process, or one that has not started its elector
 	expired         // a leader whose lease ran out
 	candidate       // mostly so short that it would be lost otherwise
+	rival           // a leader while another node holds itself for the leader, too
 	states
 )
 
@@ -36,34 +38,101 @@ var looks = [states]look{
 	down:      {"down", "down"},
 	expired:   {"expired", "leader without lease"},
 	candidate: {"candidate", "candidate"},
+	rival:     {"rival", "rival leader"},
+}
+
+// reign is a time in which the same nodes lead. Several are those that hold themselves for
+// the leader, whoever follows them; a single one is whom the cluster follows.
+type reign struct {
+	from, to time.Duration
+	leaders  []history.NodeID
+}
+
+// String says who leads.
+func (r reign) String() string {
+	names := make([]string, len(r.leaders))
+	for i, id := range r.leaders {
+		names[i] = plain(string(id))
+	}
+	switch n := len(names); n {
+	case 0:
+		return "nobody leads"
+	case 1:
+		return names[0] + " leads"
+	case 2:
+		return "two leaders: " + strings.Join(names, ", ")
+	default:
+		return fmt.Sprintf("%d leaders: %s", n, strings.Join(names, ", "))
+	}
+}
+
+// reignsOf are the leaders of a run from its beginning to its end, without gaps.
+func reignsOf(h *history.History) (all []reign) {
+	moments := append(h.Moments(0, h.Duration), h.Duration)
+	for i, t := range moments[:len(moments)-1] {
+		r := reign{t, moments[i+1], h.ClaimantsAt(t)}
+		if len(r.leaders) < 2 {
+			r.leaders = nil
+			if id := h.LeaderAt(t); id != "" {
+				r.leaders = []history.NodeID{id}
+			}
+		}
+		if n := len(all); n > 0 && slices.Equal(all[n-1].leaders, r.leaders) {
+			all[n-1].to = r.to
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // piece is a part of a lane that is drawn in one way.
 type piece struct {
 	history.Span
 	state state
+	among reign // of a rival
 }
 
-// pieces cuts a lane where what is drawn of it changes: a leader's span ends
-// early if its lease does. What was before 0 or after end is left out.
-func pieces(l *history.Lane, end time.Duration) []piece {
-	var all []piece
+// pieces cuts a lane where what is drawn of it changes: at the end of a leader's lease, and
+// where another node leads beside it. What was before 0 or after end is left out.
+func pieces(l *history.Lane, reigns []reign, end time.Duration) (all []piece) {
 	for _, s := range l.Spans {
-		s.From, s.To = max(s.From, 0), min(s.To, end)
-		parts := []piece{{s, stateOf(s)}}
-		if parts[0].state == leader {
-			valid, lapsed := s, s
-			valid.To = min(s.To, max(s.From, s.LeaseUntil))
-			lapsed.From = valid.To
-			parts = []piece{{valid, leader}, {lapsed, expired}}
-		}
-		for _, p := range parts {
-			if p.From < p.To {
+		first, to := len(all), min(s.To, end)
+		for at := max(s.From, 0); at < to; {
+			p := piece{Span: s, state: stateOf(s)}
+			p.From, p.To = at, to
+			if s.Leader == l.Node && p.state != down {
+				p.lead(reigns)
+			}
+			at = p.To
+			if last := len(all) - 1; last >= first && all[last].state == p.state && p.state != rival {
+				all[last].To = p.To
+			} else {
 				all = append(all, p)
 			}
 		}
 	}
 	return all
+}
+
+// lead ends a leader's piece where its lease or the reign at its beginning does.
+func (p *piece) lead(reigns []reign) {
+	if p.From >= p.LeaseUntil {
+		if p.state == leader {
+			p.state = expired
+		}
+		return
+	}
+	p.To = min(p.To, p.LeaseUntil)
+	i, _ := slices.BinarySearchFunc(reigns, p.From+1, func(r reign, t time.Duration) int {
+		return cmp.Compare(r.to, t)
+	})
+	if i < len(reigns) && len(reigns[i].leaders) > 1 {
+		p.state, p.among = rival, reigns[i]
+	}
+	if i < len(reigns) {
+		p.To = min(p.To, reigns[i].to)
+	}
 }
 
 // stateOf is the state at the beginning of a span, a leader's lease apart.
@@ -83,18 +152,6 @@ func stateOf(s history.Span) state {
 	return follower
 }
 
-// legend are the states that any lane shows, in the order in which they are
-// explained.
-func (s *sheet) legend() []look {
-	var known []look
-	for _, st := range []state{leader, expired, candidate, follower, alone, paused, down} {
-		if s.occurs[st] {
-			known = append(known, looks[st])
-		}
-	}
-	return known
-}
-
 // laneName is the node's name; observers and those that never stand are marked.
 func laneName(l *history.Lane) string {
 	name := plain(string(l.Node))
@@ -105,78 +162,4 @@ func laneName(l *history.Lane) string {
 		return name + " (votes only)"
 	}
 	return name
-}
-
-// direction is one way of a link.
-type direction struct{ from, to history.NodeID }
-
-// band is a time in which the same directions are cut.
-type band struct {
-	from, to time.Duration
-	text     string // what is cut
-}
-
-// bands divides the run into times with the same cuts; times without any are
-// left out.
-func bands(h *history.History) []band {
-	type change struct {
-		at  time.Duration
-		way direction
-		by  int // 1 where a cut begins, -1 where one ends
-	}
-	var changes []change
-	for _, c := range h.Cuts {
-		way, from, to := direction{c.From, c.To}, max(c.Start, 0), min(c.End, h.Duration)
-		if from < to {
-			changes = append(changes, change{from, way, 1}, change{to, way, -1})
-		}
-	}
-	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	var all []band
-	cut := map[direction]int{}
-	for i, c := range changes {
-		if cut[c.way] += c.by; cut[c.way] == 0 {
-			delete(cut, c.way)
-		}
-		if i+1 < len(changes) && changes[i+1].at > c.at && len(cut) > 0 {
-			all = append(all, band{c.at, changes[i+1].at, describeCut(cut, h.Lanes)})
-		}
-	}
-	return all
-}
-
-// describeCut names what is cut as the scenario format would: "a-b" for both
-// directions, "a->b" for one, and "a-*" where a reaches nobody and nobody
-// reaches a.
-func describeCut(cut map[direction]int, lanes []history.Lane) string {
-	var names []string
-	isolated := map[history.NodeID]bool{}
-	for i := range lanes {
-		id, ways := lanes[i].Node, 0
-		for way := range cut {
-			if way.from == id || way.to == id {
-				ways++
-			}
-		}
-		if len(lanes) > 2 && ways == 2*(len(lanes)-1) {
-			isolated[id] = true
-			names = append(names, string(id)+"-*")
-		}
-	}
-	for i := range lanes {
-		for j := i + 1; j < len(lanes); j++ {
-			a, b := lanes[i].Node, lanes[j].Node
-			there, back := cut[direction{a, b}] > 0, cut[direction{b, a}] > 0
-			switch {
-			case isolated[a] || isolated[b]:
-			case there && back:
-				names = append(names, string(a)+"-"+string(b))
-			case there:
-				names = append(names, string(a)+"->"+string(b))
-			case back:
-				names = append(names, string(b)+"->"+string(a))
-			}
-		}
-	}
-	return plain(strings.Join(names, ", "))
 }

@@ -51,15 +51,6 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 20 * time.Second, 40 * time.Second}, ticks(time.Minute, 5))
 }
 
-func TestTickLabels(t *testing.T) {
-	for at, want := range map[time.Duration]string{
-		0: "0s", 1500 * time.Millisecond: "1.5s", 90 * time.Second: "90s", 10 * time.Minute: "10m",
-		90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
-	} {
-		require.Equal(t, want, tickLabel(at))
-	}
-}
-
 func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
 	led := history.Span{From: -5, To: 30, Process: history.Up, Role: elector.Leader, Leader: "a",
 		LeaseUntil: 20}
@@ -75,7 +66,7 @@ func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
 		"cut off": {20, 10, []state{leader}, 0},
 	} {
 		led.LeaseUntil = c.lease
-		got := pieces(&history.Lane{Spans: []history.Span{led}}, c.end)
+		got := pieces(&history.Lane{Node: "a", Spans: []history.Span{led}}, nil, c.end)
 		require.Len(t, got, len(c.want), name)
 		for i, p := range got {
 			require.Equal(t, c.want[i], p.state, name)
@@ -83,6 +74,29 @@ func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
 		require.Zero(t, got[0].From, name)
 		require.Equal(t, c.change, got[len(got)-1].From, name)
 		require.Equal(t, c.end, got[len(got)-1].To, name)
+	}
+}
+
+// Where another node leads beside it, a leader is a rival, also while it is paused; without a
+// lease it is none.
+func TestPiecesShowRivals(t *testing.T) {
+	led := history.Span{From: -5, To: 30, Process: history.Up, Role: elector.Leader, Leader: "a",
+		LeaseUntil: 20}
+	reigns := []reign{{0, 5, []history.NodeID{"a"}}, {5, 10, []history.NodeID{"a", "b"}},
+		{10, 12, []history.NodeID{"b", "a", "c"}}, {12, 25, nil}, {25, 40, []history.NodeID{"b", "c"}}}
+	for process, want := range map[history.Process][]state{
+		history.Up:     {leader, rival, rival, leader, expired},
+		history.Paused: {paused, rival, rival, paused},
+	} {
+		led.Process = process
+		var got []state
+		var tips []string
+		for _, p := range pieces(&history.Lane{Node: "a", Spans: []history.Span{led}}, reigns, 30) {
+			got = append(got, p.state)
+			tips = append(tips, p.among.String())
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, []string{"two leaders: a, b", "3 leaders: b, a, c"}, tips[1:3])
 	}
 }
 

@@ -136,6 +136,19 @@ func steady() verdict.Run {
 	}}
 }
 
+// split is a run in which c leads from 20 s on, and a goes on until 40 s. No lease forbids it.
+func split() verdict.Run {
+	const end = 60 * sec
+	return verdict.Run{History: &history.History{
+		Scenario: "split", Mode: "simulated", Seed: 7, Duration: end, Quorum: 2, NoLease: true,
+		Lanes: []history.Lane{
+			node("a", end).leads(-5*sec, 1, history.Forever).is(40*sec, elector.Follower, 2, "c").lane,
+			node("b", end).is(-5*sec, elector.Follower, 1, "a").is(20*sec, elector.Follower, 2, "c").lane,
+			node("c", end).is(-5*sec, elector.Follower, 1, "a").leads(20*sec, 2, history.Forever).lane,
+		},
+	}}
+}
+
 // hostile is a run whose every name and text tries to be more than text.
 func hostile() verdict.Run {
 	const evil = "<script>alert(1)</script>"

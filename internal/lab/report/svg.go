@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"html"
@@ -30,11 +29,13 @@ const (
 	margin       = 16
 	letterWidth  = 7 // at most, of the small font that labels use
 	nameLetters  = 24
-	rowHeight    = 20
-	rowGap       = 5
-	leaderHeight = rowHeight - 8
-	cutHeight    = 14
-	leastWidth   = 2 // of what has a time, to be seen however short it is
+	// figuresLetters are what a line of figures has room for, in a small font.
+	figuresLetters = 155
+	rowHeight      = 20
+	rowGap         = 5
+	leaderHeight   = rowHeight - 8
+	cutHeight      = 14
+	leastWidth     = 2 // of what has a time, to be seen however short it is
 )
 
 // sheet is a picture being drawn from top to bottom.
@@ -48,13 +49,9 @@ type sheet struct {
 	page        bool // drawn for a page, whose script moves all that has a time
 }
 
-// newSheet begins a picture in which all runs share one axis of time. On a page, the
-// margin is that of the page.
-func newSheet(runs []verdict.Run, page bool) *sheet {
-	s := &sheet{edge: margin, right: pictureWidth - margin, end: 1, page: page}
-	if page {
-		s.edge = 0
-	}
+// newSheet begins a picture in which all runs share one axis of time. Names begin at edge.
+func newSheet(runs []verdict.Run, edge int) *sheet {
+	s := &sheet{edge: edge, right: pictureWidth - margin, end: 1, page: edge == 0}
 	letters := len("messages")
 	for _, r := range runs {
 		s.end = max(s.end, r.History.Duration)
@@ -70,12 +67,12 @@ func newSheet(runs []verdict.Run, page bool) *sheet {
 // reader's preference of light or dark and needs nothing from outside. It
 // returns the error of w.
 func SVG(w io.Writer, runs []verdict.Run) error {
-	s := newSheet(runs, false)
+	s := newSheet(runs, margin)
 	title, about := describeRuns(runs)
 	s.text("title", margin, 28, clip(plain(title), 96), "")
 	s.y = 44
-	for _, r := range runs {
-		s.run(r, len(runs) > 1)
+	for i, r := range runs {
+		s.run(i, r, len(runs) > 1)
 	}
 	s.y += 8
 	x := s.left
@@ -86,6 +83,40 @@ func SVG(w io.Writer, runs []verdict.Run) error {
 	}
 	s.y += 12
 	return s.write(w, pictureWidth, title, about)
+}
+
+// pictureFigures is the run in one line, which has room for two leaders only where there are.
+func pictureFigures(r verdict.Run) string {
+	text := played(r.History) + ": "
+	for i, row := range tableOf([]verdict.Run{r}) {
+		if i > 0 || row.Cells[0].Worst {
+			text += row.Name + " " + row.Cells[0].Text + ", "
+		}
+	}
+	return text + tally(r)
+}
+
+// tally says how many expectations and invariants of a run did not hold.
+func tally(r verdict.Run) string {
+	switch n := r.Failures(); {
+	case n > 0:
+		return count(n) + " did not hold"
+	case len(r.Verdicts) == 0:
+		return "invariants held"
+	}
+	return "all held"
+}
+
+// legend are the states that any lane shows, in the order in which they are
+// explained.
+func (s *sheet) legend() []look {
+	var known []look
+	for _, st := range []state{leader, rival, expired, candidate, follower, alone, paused, down} {
+		if s.occurs[st] {
+			known = append(known, looks[st])
+		}
+	}
+	return known
 }
 
 // write writes what was drawn as one picture.
@@ -117,15 +148,14 @@ func describeRuns(runs []verdict.Run) (title, about string) {
 		if len(runs) > 1 {
 			about += variant(r.History) + ": "
 		}
-		reigns := r.History.Reigns(0, r.History.Duration)
+		reigns := reignsOf(r.History)
 		for _, reign := range reigns[:min(len(reigns), mostReigns)] {
-			who := cmp.Or(string(reign.Leader), "nobody")
-			about += fmt.Sprintf("%s leads from %s to %s, ", who, seconds(reign.From), seconds(reign.To))
+			about += fmt.Sprintf("%s from %s to %s; ", reign, seconds(reign.from), seconds(reign.to))
 		}
 		if more := len(reigns) - mostReigns; more > 0 {
-			about += fmt.Sprintf("and %s more, ", count(more))
+			about += fmt.Sprintf("and %s more; ", count(more))
 		}
-		about = strings.TrimSuffix(about, ", ") + "."
+		about = strings.TrimSuffix(about, "; ") + "."
 		if i < len(runs)-1 {
 			about += " "
 		}

@@ -23,6 +23,7 @@ func TestSVGGolden(t *testing.T) {
 	golden(t, "compare.svg", svg(t, takeover(), steady()))
 	golden(t, "hostile.svg", svg(t, hostile()))
 	golden(t, "nothing.svg", svg(t))
+	golden(t, "split.svg", svg(t, split()))
 }
 
 // elements counts the elements of a document that is well formed.

@@ -34,14 +34,19 @@ const mostEvents = 60
 // Without color it is plain ASCII except for names. It returns the error of w.
 func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	p := newPrinter(w, o)
+	about := ""
 	if len(runs) > 0 {
-		p.heading(runs[0])
+		about = aboutOf(runs)
+		p.heading(runs[0], about)
 		p.figures(runs)
 	}
 	for _, r := range runs {
 		if r.History.Variant != "" || len(runs) > 1 {
 			p.line()
 			p.line(p.paint("== "+clip(variant(r.History), p.width-6)+" ==", color.Bold))
+		}
+		if r.About != "" && r.About != about {
+			p.wrapped("  ", 2, r.About)
 		}
 		p.events(r, mostEvents/len(runs))
 		for _, problem := range problemsOf(r.History) {
@@ -56,8 +61,8 @@ func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	return p.close()
 }
 
-// heading says which scenario this is and what it teaches.
-func (p *printer) heading(r verdict.Run) {
+// heading says which scenario this is and what it is about.
+func (p *printer) heading(r verdict.Run, about string) {
 	h, voters := r.History, 0
 	for _, l := range h.Lanes {
 		if l.Voter {
@@ -65,11 +70,32 @@ func (p *printer) heading(r verdict.Run) {
 		}
 	}
 	p.line(p.paint(plain(h.Scenario), color.Bold))
-	if r.About != "" {
-		p.wrapped("  ", 2, r.About)
+	if about != "" {
+		p.wrapped("  ", 2, about)
 	}
 	p.wrapped("  ", 2, fmt.Sprintf("%s, %s, quorum %d of %d voters",
 		played(h), seconds(h.Duration), h.Quorum, voters))
+}
+
+// mostFaults bounds how many steps of the timeline a heading names.
+const mostFaults = 8
+
+// aboutOf is what is true of all runs: what the scenario teaches if that is the same of all,
+// and otherwise what its timeline does.
+func aboutOf(runs []verdict.Run) string {
+	marks := runs[0].History.Marks
+	other := func(r verdict.Run) bool { return r.About != runs[0].About }
+	if !slices.ContainsFunc(runs, other) && runs[0].About != "" || len(marks) == 0 {
+		return runs[0].About
+	}
+	var deeds []string
+	for _, m := range marks[:min(len(marks), mostFaults)] {
+		deeds = append(deeds, seconds(m.At)+" "+m.Text)
+	}
+	if more := len(marks) - mostFaults; more > 0 {
+		deeds = append(deeds, count(more)+" more")
+	}
+	return "What happens: " + strings.Join(deeds, "; ") + "."
 }
 
 // played is how a run was played, and with which seed if it had one.
@@ -101,6 +127,8 @@ func (p *printer) events(r verdict.Run, most int) {
 	for _, e := range shown {
 		text, look := e.Text, []color.Attribute(nil)
 		switch {
+		case e.Bad:
+			text, look = "!! "+text, []color.Attribute{color.FgRed, color.Bold}
 		case e.Node == "":
 			text, look = "* "+text, []color.Attribute{color.Bold}
 		case e.to == elector.Leader:
@@ -213,39 +241,69 @@ func (p *printer) tick(held bool) string {
 	return "FAIL "
 }
 
-// event is one line of what happened: a mark of the timeline, or a transition of
-// a node.
+// event is one line of what happened: a mark of the timeline, a transition of a node, or that
+// several nodes lead.
 type event struct {
 	At       time.Duration
 	Node     string // "" for the timeline
 	Text     string
+	Bad      bool         // two leaders
 	from, to elector.Role // of a transition
 }
 
-// eventsOf merges marks and transitions; at the same time the marks come first.
-func eventsOf(h *history.History) []event {
-	var all []event
+// eventsOf are who leads at the beginning, marks, transitions, and the times with two leaders;
+// at the same time in that order. What made the beginning is left out.
+func eventsOf(h *history.History) (all []event) {
+	reigns := reignsOf(h)
+	bad := func(r reign) bool { return len(r.leaders) > 1 }
+	all = append(all, event{Text: "the run begins: " + begins(h, reigns[0]), Bad: bad(reigns[0])})
 	for _, m := range h.Marks {
 		all = append(all, event{At: m.At, Text: plain(markText(m))})
 	}
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {
-			roles := t.From.String() + " -> " + t.To.String()
-			if t.From == t.To {
-				roles = t.To.String()
+			if t.At >= 0 {
+				text := plain(transitionText(t))
+				all = append(all, event{t.At, plain(string(l.Node)), text, false, t.From, t.To})
 			}
-			text := fmt.Sprintf("%s %s term=%d", roles, t.Cause(), t.Term)
-			if t.Leader != "" && t.To != elector.Leader {
-				text += " leader=" + string(t.Leader)
-			}
-			if t.Peer != "" && t.Peer != t.Leader {
-				text += " " + roleOfPeer(t.Transition) + "=" + string(t.Peer)
-			}
-			all = append(all, event{t.At, plain(string(l.Node)), plain(text), t.From, t.To})
+		}
+	}
+	for i := 1; i < len(reigns); i++ {
+		if r := reigns[i]; bad(r) || bad(reigns[i-1]) {
+			all = append(all, event{At: r.from, Text: r.String(), Bad: bad(r)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	return all
+}
+
+// begins says who leads at first, and in which term if the algorithm has any.
+func begins(h *history.History, first reign) string {
+	if len(first.leaders) == 1 {
+		if term := h.Lane(first.leaders[0]).At(0).Term; term > 0 {
+			return fmt.Sprintf("%s in term %d", first, term)
+		}
+	}
+	return first.String()
+}
+
+// transitionText is a transition on one line.
+func transitionText(t history.Transition) string {
+	text := t.From.String() + " -> " + t.To.String()
+	if t.From == t.To {
+		text = t.To.String()
+	}
+	text += " " + t.Cause()
+	if t.Term > 0 {
+		text += fmt.Sprintf(" term=%d", t.Term)
+	}
+	if t.Leader != "" && t.To != elector.Leader {
+		text += " leader=" + string(t.Leader)
+	}
+	if t.Peer != "" && t.Peer != t.Leader {
+		text += " " + roleOfPeer(t.Transition) + "=" + string(t.Peer)
+	}
+	return text
 }
 
 // roleOfPeer says what the other node of a transition is: of a transfer, the successor, or

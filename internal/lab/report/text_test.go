@@ -35,9 +35,32 @@ func TestTextGolden(t *testing.T) {
 		"compare.txt":   {report.TextOptions{}, []verdict.Run{takeover(), steady()}},
 		"hostile.txt":   {report.TextOptions{}, []verdict.Run{hostile()}},
 		"nothing.txt":   {report.TextOptions{}, nil},
+		"split.txt":     {report.TextOptions{Color: true}, []verdict.Run{split(), steady()}},
 		"ping-pong.txt": {report.TextOptions{}, []verdict.Run{pingPong(400)}},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, []byte(text(t, c.options, c.runs...))) })
+	}
+}
+
+// What the file teaches is true of what is written in it. Beside other runs, only what its
+// timeline does is said of all.
+func TestOnlyWhatIsTrueOfAllIsSaidOfAll(t *testing.T) {
+	of, other := takeover(), takeover()
+	other.About = ""
+	for i := range 9 {
+		at := time.Duration(60+i) * sec
+		of.History.Marks = append(of.History.Marks, history.Mark{At: at, Text: "x"})
+	}
+	other.History.Marks = of.History.Marks
+	const faults = "  What happens: 20s isolate a; 40s heal all; 45s pause b; 48s crash d; 50s\n" +
+		"  resume b; 52s transfer to b; 55s restart d; 60s x; 8 more.\n"
+	for name, runs := range map[string][]verdict.Run{
+		"of one": {of, other}, "of none": {other}, "of all": {of, of},
+	} {
+		before, after, _ := strings.Cut(text(t, report.TextOptions{}, runs...), "quorum 3 of 4")
+		require.Equal(t, name == "of all", strings.Contains(before, of.About[:50]), name)
+		require.Equal(t, name == "of one", strings.Contains(after, of.About[:50]), name)
+		require.Equal(t, name != "of all", strings.Contains(before, faults), name)
 	}
 }
 
@@ -146,7 +169,7 @@ func TestSummaryGolden(t *testing.T) {
 	broken.History.Scenario, broken.History.Variant = "broken", ""
 	broken.History.Broken = []string{"I2: a and b hold leases at 3s\ntrace"}
 	stuck.History.Scenario, stuck.History.Problems = "stuck", []string{"node b did not start"}
-	runs := []verdict.Run{steady(), takeover(), broken, stuck, hostile()}
+	runs := []verdict.Run{steady(), takeover(), broken, stuck, split(), hostile()}
 	golden(t, "summary.txt",
 		written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
 	golden(t, "summary-held.txt", written(t, func(b *bytes.Buffer) error {
@@ -179,7 +202,7 @@ func TestTextShowsTheEventsAroundTheFirstFailure(t *testing.T) {
 	}
 	out := text(t, report.TextOptions{}, run)
 	require.Contains(t, out, "201.000s")
-	require.Contains(t, out, "... 172 earlier; the json form has all\n")
+	require.Contains(t, out, "... 173 earlier; the json form has all\n")
 	require.Contains(t, out, "... and 168 more; the json form has all\n")
 	require.Contains(t, out, "seen from 201s on: b led\n")
 	require.Contains(t, out, "seen at 300s: a led\n")

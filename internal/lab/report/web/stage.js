@@ -2,6 +2,30 @@
 // A stage shows the nodes of a run in a circle at one moment, the links between them, and
 // messages as dots on their way. Times are seconds.
 
+const byId = id => document.getElementById(id);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const seconds = t => parseFloat(t.toFixed(3)) + "s";
+
+// svg makes an element of a picture.
+function svg(tag, attributes, parent) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
+  parent.append(e);
+  return e;
+}
+
+// lastBefore is the index of the last item that begins at or before t, -1 if none does.
+function lastBefore(items, t, begin) {
+  let low = 0,
+    high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (begin(items[middle]) <= t) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
 const looks = 10; // colors of kinds of messages, .k0 to .k9
 const shapes = [
   "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0",
@@ -9,22 +33,6 @@ const shapes = [
   "M0-6.5L6.5 0 0 6.5-6.5 0z",
 ];
 const cross = "m-4-4l8 8m0-8l-8 8"; // around a place
-
-// messagesOf are the messages of a run, from the columns in which the page has them.
-function messagesOf({ nodes, kinds, texts, sent_us, took_us, from, to, kind, text }) {
-  let at = 0;
-  return sent_us.map((since, i) => {
-    at += since;
-    return {
-      at_s: at / 1e6,
-      received_s: took_us[i] < 0 ? undefined : (at + took_us[i]) / 1e6,
-      from: nodes[from[i]],
-      to: nodes[to[i]],
-      kind: kinds[kind[i]],
-      text: texts[text[i]],
-    };
-  });
-}
 
 // looksOf gives each kind of message its look: the most frequent kinds are routine and get
 // the pale colors. Kinds of one run look different as long as there are colors.
@@ -47,12 +55,9 @@ function looksOf(runs) {
 }
 
 // makeStage fills a figure with the nodes and links of a run.
-function makeStage(figure, run, kinds, { svg, lastBefore }) {
+function makeStage(figure, run, kinds) {
   const picture = figure.querySelector("svg"),
-    latest = figure.querySelector(".latest"),
-    legend = figure.querySelector(".kinds"),
     reign = figure.querySelector(".reign"),
-    gaps = figure.querySelectorAll("[data-since]"),
     count = run.nodes.length;
   const radius = count < 3 ? 32 : Math.min(32, 85 * Math.sin(Math.PI / count));
   const [spokes, links, nodes, dots] = ["spokes", "links", "nodes", "dots"].map(name =>
@@ -70,10 +75,10 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
     if (name.length > 6) title.classList.add("long");
     places.set(name, { x, y, g, disk, state, term });
   }
-  run.nodes.forEach(({ name }, i) => {
+  run.nodes.forEach(({ node }, i) => {
     const angle = (2 * Math.PI * i) / count - (count === 2 ? Math.PI : Math.PI / 2),
       away = count === 1 ? 0 : 106;
-    place(name, 180 + away * Math.cos(angle), 150 + away * Math.sin(angle));
+    place(node, 180 + away * Math.cos(angle), 150 + away * Math.sin(angle));
   });
   // In the middle is whom nodes send messages though it is none of them: a store.
   for (const name of run.messages.flatMap(m => [m.from, m.to]))
@@ -95,16 +100,16 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
   // The half of a line that is nearer to a node shows whether the node hears the other one.
   // A spoke joins a node to the leader that it follows.
   const halves = new Map();
-  for (const { dataset } of run.links) {
-    const { from, to } = dataset;
-    if (from === to) continue;
-    const at = share => toward(from, to, share, 0).join(" "),
-      half = svg("g", {}, links);
-    svg("path", { d: `M${at(0.5)}L${at(1)}` }, half);
-    svg("path", { class: "cross", d: `M${at(0.75)}${cross}` }, half);
-    half.spoke = svg("path", { d: `M${at(0)}L${at(1)}` }, spokes);
-    halves.set(`${from}\n${to}`, half);
-  }
+  for (const { node: from } of run.nodes)
+    for (const { node: to } of run.nodes) {
+      if (from === to) continue;
+      const at = share => toward(from, to, share, 0).join(" "),
+        half = svg("g", { "data-from": from, "data-to": to }, links);
+      svg("path", { d: `M${at(0.5)}L${at(1)}` }, half);
+      svg("path", { class: "cross", d: `M${at(0.75)}${cross}` }, half);
+      const spoke = svg("path", { d: `M${at(0)}L${at(1)}` }, spokes);
+      halves.set(`${from}\n${to}`, { from, to, half, spoke });
+    }
 
   for (const [kind, { look, runs }] of kinds) {
     if (!runs.has(run)) continue;
@@ -112,46 +117,52 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
       chip = svg("svg", { class: "chip", width: 14, height: 14, viewBox: "-7 -7 14 14" }, entry);
     svg("path", { class: `dot k${look}`, d: shapes[look % shapes.length] }, chip);
     entry.append(kind);
-    legend.append(entry);
+    figure.querySelector(".kinds").append(entry);
   }
 
-  const words = { alone: "no leader", expired: "lease over" },
+  const words = { alone: "no leader", expired: "lease over", rival: "rival leader" },
     most = 200; // dots
-  let last = -1,
-    shown = new Map(); // the dots of messages
+  let shown = new Map(); // the dots of messages
 
   return {
     // node shows what a node is; a span that is undefined is not known.
     node(name, span) {
       const at = places.get(name),
-        state = span?.state ?? "down",
-        silent = state === "down" || state === "paused" || span.term === "0";
+        state = span?.state ?? "down";
+      if (at.span === span && at.g.dataset.state) return;
+      at.span = span;
       at.g.dataset.state = state;
+      at.g.dataset.tip = span?.tip ?? name;
       at.disk.setAttribute("class", state);
       at.state.textContent = words[state] ?? state;
+      const silent = state === "down" || state === "paused" || !Number(span.term);
       at.term.textContent = silent ? "" : "term " + span.term;
     },
 
-    // leads shows a part of the row that says who leads.
+    // leads shows a part of the row that says who leads, and all states to those who cannot
+    // see the picture.
     leads(part) {
-      if (reign.part === part) return;
-      reign.part = part;
-      reign.textContent = part?.e.dataset.tip.split("\n")[0] ?? "";
-      reign.classList.toggle("noreign", part?.kind === "noreign");
+      const text = part?.tip.split("\n")[0] ?? "";
+      if (reign.value !== text) reign.value = text;
+      reign.className = "reign " + (part?.state ?? "");
+      picture.ariaLabel = [...places].map(([name, at]) => `${name}: ${at.state.textContent}`).join(", ");
     },
 
-    link(from, to, state) {
-      if (from === to) return;
-      const half = halves.get(`${from}\n${to}`);
-      half.setAttribute("class", state);
-      half.spoke.setAttribute("class", state === "follows" ? state : "");
-      halves.get(`${to}\n${from}`).dataset.led = state === "follows";
+    // links shows what state says of each direction.
+    links(state) {
+      for (const link of halves.values()) {
+        const now = state(link.from, link.to);
+        if (now === link.now) continue;
+        link.now = now;
+        link.half.setAttribute("class", now);
+        link.spoke.setAttribute("class", now === "follows" ? now : "");
+        halves.get(`${link.to}\n${link.from}`).half.dataset.led = now === "follows";
+      }
     },
 
-    // show moves the dots. A dot takes as long as its message did, but at least some time; one
-    // of a lost message goes half the way and is crossed out.
-    show(t, least, flight) {
-      for (const gap of gaps) gap.hidden = t < Number(gap.dataset.since);
+    // messages moves the dots. A dot takes as long as its message did, but at least some time;
+    // one of a lost message goes half the way and is crossed out.
+    messages(t, least, flight) {
       const begin = m => m.at_s,
         before = shown,
         first = lastBefore(run.messages, t - Math.max(run.slowest, flight, least), begin);
@@ -170,7 +181,7 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
           const shape = gone
             ? { class: "dot lost", d: "M0 0" + cross }
             : { class: `dot k${look}`, d: shapes[look % shapes.length] };
-          dot = Object.assign(svg("path", shape, dots), { message: m, gone });
+          dot = Object.assign(svg("path", { ...shape, "data-tip": tipOf(m) }, dots), { gone });
         }
         const [x, y] = toward(m.from, m.to, gone ? 0.5 : share, 6);
         dot.setAttribute("transform", `translate(${x} ${y})`);
@@ -179,25 +190,20 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
       for (const [m, dot] of before) if (shown.get(m) !== dot) dot.remove();
     },
 
-    // happened shows the latest of the listed events, and points out those since a moment.
+    // happened scrolls the list to the latest event, and points out those since a moment.
     happened(index, since) {
-      const items = run.items.slice(Math.max(index - 2, 0), index + 1).reverse();
-      if (index !== last)
-        latest.replaceChildren(
-          ...items.map(item => {
-            const entry = item.parentElement.cloneNode();
-            entry.append(...item.cloneNode(true).childNodes);
-            return entry;
-          }),
-        );
-      last = index;
-      const fresh = items.map(item => Number(item.dataset.at) >= since);
-      items.forEach((_, i) => latest.children[i].classList.toggle("fresh", fresh[i]));
-      for (const [name, { g }] of places)
-        g.classList.toggle(
-          "fresh",
-          items.some((item, i) => fresh[i] && item.children[1].textContent === name),
-        );
+      const latest = [...run.items].slice(Math.max(index - 2, 0), index + 1),
+        current = latest.at(-1),
+        fresh = latest.filter(item => Number(item.dataset.at) >= since),
+        names = fresh.map(item => item.children[1].textContent);
+      for (const item of all(".fresh", run.list)) item.classList.toggle("fresh", fresh.includes(item));
+      for (const item of fresh) item.classList.add("fresh");
+      for (const [name, { g }] of places) g.classList.toggle("fresh", names.includes(name));
+      if (current?.ariaCurrent) return;
+      for (const item of all("[aria-current]", run.list)) item.ariaCurrent = null;
+      if (!current) return;
+      current.ariaCurrent = "true";
+      run.list.scrollTop = current.offsetTop + current.offsetHeight - run.list.clientHeight;
     },
   };
 }

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+)
+
+// band is a time in which the same directions are cut.
+type band struct {
+	from, to time.Duration
+	text     string // what is cut
+}
+
+// direction is one way of a link.
+type direction struct{ from, to history.NodeID }
+
+// bands divides the run into times with the same cuts; times without any are
+// left out.
+func bands(h *history.History) (all []band) {
+	var moments []time.Duration
+	for _, c := range h.Cuts {
+		moments = append(moments, max(c.Start, 0), min(c.End, h.Duration))
+	}
+	slices.Sort(moments)
+	moments = slices.Compact(moments)
+	for i := 1; i < len(moments); i++ {
+		from, to, cut := moments[i-1], moments[i], map[direction]bool{}
+		for _, c := range h.Cuts {
+			if c.Start < to && from < c.End {
+				cut[direction{c.From, c.To}] = true
+			}
+		}
+		if len(cut) > 0 {
+			all = append(all, band{from, to, describeCut(cut, h.Lanes)})
+		}
+	}
+	return all
+}
+
+// describeCut names what is cut as the scenario format would: "a-b" for both
+// directions, "a->b" for one, and "a-*" where a reaches nobody and nobody
+// reaches a.
+func describeCut(cut map[direction]bool, lanes []history.Lane) string {
+	var names []string
+	ways, isolated := map[history.NodeID]int{}, map[history.NodeID]bool{}
+	for way := range cut {
+		ways[way.from]++
+		ways[way.to]++
+	}
+	for _, l := range lanes {
+		if len(lanes) > 2 && ways[l.Node] == 2*(len(lanes)-1) {
+			isolated[l.Node] = true
+			names = append(names, string(l.Node)+"-*")
+		}
+	}
+	for i := range lanes {
+		for j := i + 1; j < len(lanes); j++ {
+			a, b := lanes[i].Node, lanes[j].Node
+			there, back := cut[direction{a, b}], cut[direction{b, a}]
+			switch {
+			case isolated[a] || isolated[b]:
+			case there && back:
+				names = append(names, string(a)+"-"+string(b))
+			case there:
+				names = append(names, string(a)+"->"+string(b))
+			case back:
+				names = append(names, string(b)+"->"+string(a))
+			}
+		}
+	}
+	return plain(strings.Join(names, ", "))
+}
