@@ -184,18 +184,16 @@ func (in *Incident) readSetup() error {
 // findCommands finds what nodes were told.
 func (in *Incident) findCommands() {
 	for _, r := range in.records {
-		if r.Group != in.Group {
-			continue
-		}
-		switch s := (Step{At: r.Time, Do: string(r.Kind), Nodes: []string{r.Node}}); r.Kind {
+		s := Step{At: r.Time, Do: string(r.Kind), Nodes: []string{r.Node}}
+		switch r.Kind {
 		case recording.Transfer:
 			s.Nodes, s.To, s.Why = nil, r.To, r.Node+" was told to hand over"
-			in.all = append(in.all, s)
 		case recording.StepDown:
 			s.Rest, s.Why = seconds(r.Seconds), r.Node+" was told to step down"
-			in.all = append(in.all, s)
 		case recording.Unfit, recording.Fit:
 			s.Why = "its application said so"
+		}
+		if s.Why != "" && r.Group == in.Group {
 			in.all = append(in.all, s)
 		}
 	}

@@ -98,25 +98,20 @@ func (in *Incident) seen() (all []seen) {
 }
 
 // sentence says in words what a record means; "" if it is about another election.
-func (in *Incident) sentence(r *recording.Record) (text string) {
-	switch r.Kind {
-	case recording.Started:
-		return fmt.Sprintf("started, boot %d", r.Boot)
-	case recording.Ended:
-		return "ended in good order"
-	case recording.LinkUp:
-		text = "link to " + r.Peer + " up"
-	case recording.LinkDown:
-		text = "link to " + r.Peer + " down: " + r.Why
-	case recording.Died:
-		return r.Peer + " is proven dead: " + r.Why
-	case recording.Held:
-		return fmt.Sprintf("was held up for %.3g s", r.Seconds)
-	}
+func (in *Incident) sentence(r *recording.Record) string {
+	faults := ""
 	if r.Faults != "" {
-		text += " (a rehearsal had cut " + r.Faults + ")"
+		faults = " (a rehearsal had cut " + r.Faults + ")"
 	}
-	if r.Group != in.Group || text != "" {
+	text, known := map[recording.Kind]string{
+		recording.Started:  fmt.Sprintf("started, boot %d", r.Boot),
+		recording.Ended:    "ended in good order",
+		recording.LinkUp:   "link to " + r.Peer + " up" + faults,
+		recording.LinkDown: "link to " + r.Peer + " down: " + r.Why + faults,
+		recording.Died:     r.Peer + " is proven dead: " + r.Why + faults,
+		recording.Held:     fmt.Sprintf("was held up for %.3g s", r.Seconds),
+	}[r.Kind]
+	if known || r.Group != in.Group {
 		return text
 	}
 	switch r.Kind {
