@@ -163,11 +163,12 @@ func (s *Sim) dial(l *link) {
 	s.lose(l, 1, elector.EvidenceReset)
 	l.epoch++
 	dialer := int(s.network.Uint64N(2))
-	d := &l.dirs[dialer]
+	d, n := &l.dirs[dialer], l.nodes[dialer]
+	boot := n.boots
 	d.last = max(s.now+d.Delay, d.last)
 	s.queue.at(d.last, func() {
 		l.dialing = false
-		if !d.cut && l.nodes[dialer].awake() && l.ends[1-dialer].up {
+		if !d.cut && n.awake() && n.boots == boot && l.ends[1-dialer].up {
 			s.connected(l, dialer)
 		}
 		s.refresh(l)

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -98,4 +99,43 @@ func TestActionsOfTheSameTimeHappenInTheOrderOfTheCalls(t *testing.T) {
 	}
 	require.NoError(t, s.RunUntil(time.Second))
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+}
+
+// A message may come late, but the receiver has met the process by then that sent it.
+func TestALateMessageIsNotTheFirstOfItsProcess(t *testing.T) {
+	cfg := cluster(1, 2)
+	cfg.Network = sim.Faults{Delay: 50 * ms, LatePPM: 500_000, LateMax: 300 * ms}
+	boot, met, sentBy, early := 0, 0, map[int]int{}, 0
+	cfg.Observer = func(e *sim.Event) {
+		switch {
+		case e.Kind == sim.EventStarted && e.Node == "a":
+			boot++
+		case e.Kind == sim.EventLinkUp && e.Node == "b":
+			met = boot
+		case e.Kind == sim.EventSent && e.Node == "a":
+			sentBy[e.Number] = boot
+		case e.Kind == sim.EventDelivered && e.Node == "b":
+			require.GreaterOrEqual(t, met, sentBy[e.Number], e)
+		case e.Kind == sim.EventLost && e.Node == "a" && met < sentBy[e.Number]:
+			early++
+		}
+	}
+	s := start(t, cfg)
+	require.NoError(t, s.RunFor(ms))
+	cut := func() error { return s.Partition() }
+	for i := range time.Duration(500) {
+		require.NoError(t, errors.Join(cut(), s.Crash("a", sim.Crash{Silent: true}), s.Restart("a")))
+		require.NoError(t, s.RunFor(5*time.Second)) // it scouts
+		s.HealAll()
+		require.NoError(t, s.RunFor(i*ms))
+		require.NoError(t, cut()) // perhaps before the answer to the dial
+		require.NoError(t, s.RunFor(60*ms))
+		s.HealAll()
+		require.NoError(t, s.RunFor(time.Second))
+		require.NoError(t, errors.Join(s.Crash("a", sim.Crash{}), s.Restart("a")))
+		require.NoError(t, s.RunFor(i*ms)) // perhaps between the dial and its answer
+		require.NoError(t, errors.Join(s.Crash("a", sim.Crash{Silent: true}), s.Restart("a")))
+		require.NoError(t, s.RunFor(10*time.Second))
+	}
+	require.NotZero(t, early)
 }
