@@ -100,24 +100,20 @@ func (c *Client) Hear(msg algorithm.Message) {
 	}
 }
 
-// queue finds this member's place in the queue. Only the end of the lease deletes its key, so
-// without the key there is no lease.
+// queue finds this member's place in the queue.
 func (c *Client) queue(keys []Key) {
 	own := slices.IndexFunc(keys, func(k Key) bool { return k.Created == c.key })
 	c.watches = nil
-	switch {
-	case own < 0:
-		c.NewSession("its key is gone")
-	case own == 0:
+	if own == 0 {
 		c.See(elector.Leader, keys[0], c.Oldest)
-	default:
-		c.watches = append(c.watches, keys[0].Created)
-		if own > 1 {
-			c.watches = append(c.watches, keys[own-1].Created)
-		}
-		c.See(elector.Follower, keys[0], "another key is older")
-		c.Call(c.API.Watch)
+		return
 	}
+	c.watches = append(c.watches, keys[0].Created)
+	if own > 1 {
+		c.watches = append(c.watches, keys[own-1].Created)
+	}
+	c.See(elector.Follower, keys[0], "another key is older")
+	c.Call(c.API.Watch)
 }
 
 // See takes a new view. A leadership of this member by a lease that it has given up does not
