@@ -16,104 +16,121 @@ type machine struct {
 	list bool  // a list ring; otherwise Chang-Roberts
 	ring []int // the members after this one, in the order of the ring, itself last
 
-	beat, silence, tr time.Duration
-
-	round    lsn.Term   // the highest heard of
-	passed   []lsn.Term // by initiator: round of the newest ELECTION that passed
-	elected  []lsn.Term // by initiator: round of the newest ELECTED that passed
-	takes    bool       // part in an election: a participant
-	leader   int
-	term     lsn.Term       // the round in which leader was elected
-	recover  algorithm.Time // when to start the first election
-	restart  algorithm.Time // when a participant starts again
-	silent   algorithm.Time // when the leader has failed
-	nextBeat algorithm.Time // of a leader
+	round   lsn.Term     // the highest heard of
+	passed  []lsn.Term   // by initiator: round of the newest ELECTION that passed
+	elected []lsn.Term   // by initiator: round of the newest ELECTED that passed
+	takes   bool         // part in an election: a participant
+	term    lsn.Term     // the round in which the leader was elected
+	recover member.Timer // when to start the first election
+	restart member.Timer // when a participant starts again
+	silent  member.Timer // when another leader has failed
+	beat    member.Timer // of a leader
 }
-
-const nobody = member.Nobody
 
 func maker(list bool) func(algorithm.Config) algorithm.Machine {
 	return member.Maker(func(base *member.Member) member.Rules {
-		n, t := len(base.Cfg.Order), base.Cfg.Elector.Timing
-		m := &machine{
-			Member: base, list: list, beat: t.HeartbeatBroadcast, silence: t.Inactivity(),
-			tr:     3 * time.Duration(n) * t.ElectionResult / 2,
-			passed: make([]lsn.Term, n), elected: make([]lsn.Term, n),
-			leader: nobody, recover: base.Now.Add(t.ElectionResult), restart: elector.Never,
-		}
+		n := len(base.Cfg.Order)
+		m := &machine{Member: base, list: list, passed: make([]lsn.Term, n),
+			elected: make([]lsn.Term, n), recover: base.After(base.Timing.ElectionResult)}
 		names := slices.Sorted(slices.Values(m.Cfg.Order))
 		at := slices.Index(names, m.Cfg.Self())
 		for _, id := range slices.Concat(names[at+1:], names[:at+1]) {
-			m.ring = append(m.ring, m.Cfg.Rank(id))
+			m.ring = append(m.ring, m.Rank(id))
 		}
 		return m
 	})
 }
 
-// Receive implements member.Rules.
+// Receive implements member.Rules. A real peer may send anything.
 func (m *machine) Receive(from int, msg algorithm.Message) {
+	known := func(ids ...algorithm.NodeID) bool {
+		return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.Rank(id) < 0 })
+	}
 	switch msg := msg.(type) {
 	case Heartbeat:
 		m.onHeartbeat(from, msg.Round)
 	case Elected:
-		if m.know(msg.Leader, msg.Initiator) {
+		if known(msg.Leader, msg.Initiator) {
 			m.onElected(msg)
 		}
 	case Election:
-		if len(msg.IDs) > 0 && m.know(msg.IDs...) {
+		if len(msg.IDs) > 0 && known(msg.IDs...) {
 			m.onElection(msg)
 		}
 	}
 }
 
-// know reports whether all are members: a real peer may send anything.
-func (m *machine) know(ids ...algorithm.NodeID) bool {
-	return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.Cfg.Rank(id) < 0 })
-}
-
-// Tick implements member.Rules.
-func (m *machine) Tick() algorithm.Time {
-	if m.follows() && m.Now >= m.silent {
-		m.leader, m.Why = nobody, "the leader is silent"
-		m.start("the leader is silent")
-	}
-	if m.Now >= m.recover {
-		m.recover = elector.Never
-		m.start("recovery")
-	}
-	if m.Now >= m.restart {
-		m.takes = false
-		m.start("no ELECTED")
-	}
-	if m.leads() && m.Now >= m.nextBeat {
-		m.nextBeat = m.Now.Add(m.beat)
-		m.Broadcast(Heartbeat{Round: m.term})
-	}
-	switch {
-	case m.leads():
-		return min(m.recover, m.restart, m.nextBeat)
-	case m.follows():
-		return min(m.recover, m.restart, m.silent)
-	}
-	return min(m.recover, m.restart)
-}
-
-func (m *machine) leads() bool   { return m.leader == m.Self }
-func (m *machine) follows() bool { return m.leader != nobody && m.leader != m.Self }
-
-// View implements member.Rules.
-func (m *machine) View() algorithm.View {
-	if m.leads() {
-		return algorithm.View{Role: elector.Leader, Leader: m.Cfg.Self(), Term: m.term}
-	}
-	v := algorithm.View{Role: elector.Follower, Term: m.round}
+// start starts an election, unless this member takes part in one.
+func (m *machine) start(why string) {
 	if m.takes {
-		v.Role = elector.Candidate
+		return
 	}
-	if m.follows() {
-		v.Leader, v.Term = m.Cfg.Order[m.leader], m.term
+	m.takePart(why)
+	m.round++
+	m.pass(Election{IDs: []algorithm.NodeID{m.Cfg.Self()}, Round: m.round})
+}
+
+// takePart makes this member a participant. T_r is 3 n delays.
+func (m *machine) takePart(why string) {
+	if !m.takes {
+		tr := 3 * time.Duration(len(m.ring)) * m.Timing.ElectionResult / 2
+		m.takes, m.restart, m.Why = true, m.After(tr), why
 	}
-	return v
+}
+
+// onElection passes a token on, or replaces it, or ends its way.
+func (m *machine) onElection(token Election) {
+	initiator := m.Rank(token.IDs[0])
+	m.round, m.Why = max(m.round, token.Round), "ELECTION"
+	if slices.Contains(token.IDs, m.Cfg.Self()) {
+		highest := slices.MinFunc(token.IDs, func(a, b algorithm.NodeID) int {
+			return m.Rank(a) - m.Rank(b)
+		})
+		m.onElected(Elected{Leader: highest, Initiator: token.IDs[0], Round: token.Round})
+		return
+	}
+	if token.Round <= m.passed[initiator] {
+		return
+	}
+	m.passed[initiator] = token.Round
+	switch {
+	case m.list:
+		token.IDs = append(slices.Clone(token.IDs), m.Cfg.Self())
+	case m.Self < initiator:
+		m.start("ELECTION of a lower member") // a participant swallows it
+		return
+	}
+	m.takePart("ELECTION")
+	m.pass(token)
+}
+
+// onElected accepts the result of an election, and passes it on once.
+func (m *machine) onElected(token Elected) {
+	initiator := m.Rank(token.Initiator)
+	if token.Round <= m.elected[initiator] {
+		return
+	}
+	m.elected[initiator], m.round = token.Round, max(m.round, token.Round)
+	switch leader := m.Rank(token.Leader); {
+	case leader != m.Self:
+		m.Leader, m.beat, m.silent = leader, member.Timer{}, m.After(m.Timing.Inactivity())
+	case m.Leader != m.Self:
+		m.Leader, m.beat, m.silent = leader, m.After(0), member.Timer{}
+	}
+	m.term, m.Why = token.Round, "ELECTED"
+	m.takes, m.restart = false, member.Timer{}
+	m.pass(token)
+}
+
+// onHeartbeat keeps the leader. Two leaders that hear each other want an election.
+func (m *machine) onHeartbeat(from int, round lsn.Term) {
+	m.round, m.Why = max(m.round, round), "HEARTBEAT"
+	switch m.Leader {
+	case from:
+		m.term, m.silent = round, m.After(m.Timing.Inactivity())
+	case m.Self:
+		m.start("HEARTBEAT of another leader")
+	}
 }
 
 // pass sends a token to the next member; alone, a member is its own next.
@@ -128,4 +145,34 @@ func (m *machine) pass(token algorithm.Message) {
 			return
 		}
 	}
+}
+
+// Tick implements member.Rules.
+func (m *machine) Tick() algorithm.Time {
+	if m.Due(&m.silent) {
+		m.Leader, m.Why = member.Nobody, "the leader is silent"
+		m.start(m.Why)
+	}
+	if m.Due(&m.recover) {
+		m.start("recovery")
+	}
+	if m.Due(&m.restart) {
+		m.takes = false
+		m.start("no ELECTED")
+	}
+	if m.Due(&m.beat) {
+		m.beat = m.After(m.Timing.HeartbeatBroadcast)
+		m.Broadcast(Heartbeat{Round: m.term})
+	}
+	m.Role, m.Term = elector.Follower, m.round
+	if m.takes {
+		m.Role = elector.Candidate
+	}
+	if m.Leader != member.Nobody {
+		m.Term = m.term
+	}
+	if m.Leader == m.Self {
+		m.Role = elector.Leader
+	}
+	return member.Earliest(m.recover, m.restart, m.silent, m.beat)
 }
