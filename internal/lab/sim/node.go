@@ -138,7 +138,7 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 
 // noteView looks at what a node believes after a step.
 func (s *Sim) noteView(n *node, why string) {
-	if leased, ok := n.machine.(algorithm.Leased); ok {
+	if leased, ok := n.machine.(algorithm.Leased); ok && s.cfg.Algorithm.Leased {
 		n.noteLease(leased.Lease())
 	}
 	was, is := n.view, n.machine.View()
