@@ -3,25 +3,23 @@ package compare
 import (
 	"fmt"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // example is a scenario that breaks an algorithm.
 type example struct {
 	algorithm, scenario, why string
-	cost                     cost
+	cost                     string // the metric of which the page says what it costs
 }
 
-// cost is what the page says that an example costs.
-type cost int
-
 const (
-	costsDemotions cost = iota
-	costsOverlap
-	costsLeader
+	costsDemotions = "demotions_per_hour"
+	costsOverlap   = "overlap_s"
+	costsLeader    = "recovery_s"
 )
 
 // examples are those of the page.
@@ -40,7 +38,7 @@ var examples = []example{
 	{"raft-prevote", "quorum-loss-hub", "the hub hears the leader", costsLeader},
 	{"raft-checkquorum", "minority-partition-with-leader", "no lease", costsOverlap},
 	{"raft-lease", "graceful-stop", "nobody is told of a stop", costsLeader},
-	{"store-liveness", "delay-beyond-the-timeouts", "support expires on its way", costsLeader},
+	{"store-liveness", "constrained", "an old log is not elected", costsLeader},
 	{"hashicorp-raft", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
 	{"kraft", "old-leader-keeps-one-link", "it resigns after 1.5 time-outs", costsOverlap},
 	{"mongodb", "takeover", "priority unseats", costsDemotions},
@@ -58,35 +56,31 @@ var examples = []example{
 
 // play plays the example with the file's own seed, and returns its line of the page.
 func (e example) play(repository string) (line string, err error) {
-	algorithms, err := replay.SelectAlgorithms(e.algorithm)
-	if err != nil {
-		return "", err
+	v, m, err := e.of(e.algorithm, repository)
+	cost := m.Title + " " + report.Brief(v)
+	if err == nil && v == 0 {
+		err = fmt.Errorf("replay --algorithm %s %s does not show it: %s", e.algorithm, e.scenario, cost)
 	}
-	file := "testdata/scenarios/" + e.scenario + ".yaml"
-	sc, err := scenario.Load(filepath.Join(repository, file))
+	if m.per == 0 {
+		cost += " " + m.Unit
+	}
+	return fmt.Sprintf("%-26s %-30s %s: %s", e.algorithm, e.scenario, e.why, cost), err
+}
+
+// of is what the scenario costs an algorithm.
+func (e example) of(name, repository string) (v float64, m Metric, err error) {
+	m = Metrics[slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == e.cost })]
+	algorithms, err := replay.SelectAlgorithms(name)
 	if err != nil {
-		return "", err
+		return 0, m, err
+	}
+	sc, err := scenario.Load(filepath.Join(repository, "testdata/scenarios", e.scenario+".yaml"))
+	if err != nil {
+		return 0, m, err
 	}
 	run, err := replay.Simulate(sc, replay.Options{Seed: sc.Seed, Algorithm: algorithms[0]})
 	if err != nil {
-		return "", err
+		return 0, m, err
 	}
-	whole := Fault{From: 0, To: run.History.Duration}
-	costs, there := e.cost.text(Measure(run.History, whole))
-	if !there {
-		return "", fmt.Errorf("replay --algorithm %s %s does not show it: %s", e.algorithm, file, costs)
-	}
-	return fmt.Sprintf("%-26s %-30s %s: %s", e.algorithm, e.scenario, e.why, costs), nil
-}
-
-// text says what a run cost; there is false if that is nothing.
-func (c cost) text(f Figures) (text string, there bool) {
-	seconds := func(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
-	switch c {
-	case costsDemotions:
-		return fmt.Sprintf("%d needless demotions", f.Demotions), f.Demotions > 0
-	case costsOverlap:
-		return "two leaders for " + seconds(f.Overlap), f.Overlap > 0
-	}
-	return "no leader for " + seconds(f.Leaderless), f.Leaderless > 0
+	return m.of(Measure(run.History, Fault{From: 0, To: run.History.Duration})), m, nil
 }

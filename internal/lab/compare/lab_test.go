@@ -5,9 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,14 +108,20 @@ func TestTheFasterHadAnotherLeader(t *testing.T) {
 	}
 }
 
-// Every algorithm but ours has a scenario on the page that breaks it.
+// Every algorithm but ours has a scenario on the page that breaks it, and costs ours a fifth at
+// most.
 func TestEveryOtherAlgorithmIsBroken(t *testing.T) {
+	broken := map[string]bool{}
+	for _, e := range examples {
+		broken[e.algorithm] = true
+		theirs, _, err := e.of(e.algorithm, repository)
+		require.NoError(t, err)
+		own, _, err := e.of(ours.Elector.Name, repository)
+		require.NoError(t, err)
+		require.LessOrEqual(t, own, theirs/5, "%s in %s", e.algorithm, e.scenario)
+	}
 	for _, name := range replay.AlgorithmNames()[1:] {
-		shown := false
-		for _, e := range examples {
-			shown = shown || e.algorithm == name
-		}
-		require.True(t, shown, name)
+		require.True(t, broken[name], name)
 	}
 }
 
@@ -187,20 +191,4 @@ func TestRedraw(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join(repository, page))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
-}
-
-// The page's examples name algorithms and files that are there.
-func TestThePagesExamples(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, page))
-	require.NoError(t, err)
-	_, list, _ := strings.Cut(string(text), "SCENARIO.yaml` shows it:\n\n```\n")
-	list, _, _ = strings.Cut(list, "```")
-	lines := regexp.MustCompile(`(?m)^(\S+) +(\S+) +\S.*$`).FindAllStringSubmatch(list, -1)
-	require.Len(t, lines, strings.Count(list, "\n"))
-	require.Len(t, lines, len(examples))
-	for _, l := range lines {
-		_, err := replay.SelectAlgorithms(l[1])
-		require.NoError(t, err)
-		require.FileExists(t, filepath.Join(repository, "testdata/scenarios", l[2]+".yaml"))
-	}
 }
