@@ -100,7 +100,8 @@ func (m *machine) Tick() algorithm.Time {
 	third := m.TTL / 3
 	switch {
 	case m.Session != 0 && m.Now >= m.heard.Add(4*third):
-		m.lose("LOST")
+		m.connected = false
+		m.NewSession("LOST")
 	case m.connected && m.Now >= m.heard.Add(2*third):
 		m.suspend()
 	case m.Now < m.Sent.Add(third):
@@ -115,22 +116,16 @@ func (m *machine) Tick() algorithm.Time {
 	return m.Sent.Add(third)
 }
 
-// lose asks for a new session in place of one that has ended, or that the client gives up.
-func (m *machine) lose(why string) {
-	m.connected = false
-	m.NewSession(why)
-}
-
 // Receive acts on what a server says. What comes over a connection that was left is none of it.
 func (m *machine) Receive(_ int, msg algorithm.Message) {
 	if !m.connected && !m.Answered(msg) {
 		return
 	}
 	m.heard = m.Now
-	if r, ok := msg.(store.Reply); ok && r.Gone {
-		m.lose("session expired")
-		return
+	r, _ := msg.(store.Reply)
+	if m.connected = !r.Gone; m.connected {
+		m.Hear(msg)
+	} else {
+		m.NewSession("session expired")
 	}
-	m.connected = true
-	m.Hear(msg)
 }
