@@ -13,10 +13,11 @@ var reasons = map[string]string{
 	"quorum-loss": "With a store the old leader leads on: it needs but the store, which the hub's " +
 		"replica leads 1 s to 2 s later. Ours must reach a majority itself, as the hub alone does. " +
 		"There, nodes that cannot win refuse the hub by rank, and it asks again after a random wait; " +
-		"gmt knows neither rank nor lease. With own timers as in host-crash",
-	"constrained": "As in quorum-loss. Without scouting nobody waits for the lease: two leaders",
+		"gmt and kraft know neither rank nor lease. With own timers as in host-crash",
+	"constrained": "As in quorum-loss. Who is faster waits for no lease: two leaders, here or in " +
+		"leader-isolated",
 	"restart-preferred": "Ours had elected the preferred node, so its first restart takes the leader; " +
-		"ble and blazingmq had mostly elected another. bmqelect-without-scouting saves a round trip",
+		"others had mostly elected another. bmqelect-without-scouting saves a round trip",
 	"demotions_per_hour": "Six heartbeats in a row, or their answers, were lost: where 10 % are, that " +
 		"is to be expected in 0.6 of 200 runs. Six are a lease, without which ours may not lead on. " +
 		"Others count answers for longer, or need no majority",
