@@ -14,9 +14,6 @@ type band struct {
 	text     string // what is cut
 }
 
-// direction is one way of a link.
-type direction struct{ from, to history.NodeID }
-
 // bands divides the run into times with the same cuts; times without any are
 // left out.
 func bands(h *history.History) (all []band) {
@@ -27,10 +24,10 @@ func bands(h *history.History) (all []band) {
 	slices.Sort(moments)
 	moments = slices.Compact(moments)
 	for i := 1; i < len(moments); i++ {
-		from, to, cut := moments[i-1], moments[i], map[direction]bool{}
+		from, to, cut := moments[i-1], moments[i], map[history.Cut]bool{}
 		for _, c := range h.Cuts {
 			if c.Start < to && from < c.End {
-				cut[direction{c.From, c.To}] = true
+				cut[history.Cut{From: c.From, To: c.To}] = true
 			}
 		}
 		if len(cut) > 0 {
@@ -43,12 +40,12 @@ func bands(h *history.History) (all []band) {
 // describeCut names what is cut as the scenario format would: "a-b" for both
 // directions, "a->b" for one, and "a-*" where a reaches nobody and nobody
 // reaches a.
-func describeCut(cut map[direction]bool, lanes []history.Lane) string {
+func describeCut(cut map[history.Cut]bool, lanes []history.Lane) string {
 	var names []string
 	ways, isolated := map[history.NodeID]int{}, map[history.NodeID]bool{}
 	for way := range cut {
-		ways[way.from]++
-		ways[way.to]++
+		ways[way.From]++
+		ways[way.To]++
 	}
 	for _, l := range lanes {
 		if len(lanes) > 2 && ways[l.Node] == 2*(len(lanes)-1) {
@@ -59,7 +56,7 @@ func describeCut(cut map[direction]bool, lanes []history.Lane) string {
 	for i := range lanes {
 		for j := i + 1; j < len(lanes); j++ {
 			a, b := lanes[i].Node, lanes[j].Node
-			there, back := cut[direction{a, b}], cut[direction{b, a}]
+			there, back := cut[history.Cut{From: a, To: b}], cut[history.Cut{From: b, To: a}]
 			switch {
 			case isolated[a] || isolated[b]:
 			case there && back:

@@ -24,22 +24,6 @@ var web embed.FS
 // mostPageEvents bounds the list of what happened on the page.
 const mostPageEvents = 3_000
 
-// page is what the template of the page is filled with.
-type page struct {
-	Title, About string
-	First        *history.History // nil if nothing was run
-	Badge        string           // what the runs show, in a few words
-	Look         string           // of the badge: compared, held or failed
-	Policy       string
-	Style        template.CSS
-	Script       template.JS
-	Lanes        template.HTML
-	Data         template.HTML // base64
-	Legend       []look
-	Figures      []row
-	Runs         []pageRun
-}
-
 // pageRun is what the page writes of a run.
 type pageRun struct {
 	verdict.Run
@@ -79,22 +63,21 @@ var badgeLooks = map[bool]string{true: "held", false: "failed"}
 // links at any moment. The page fetches nothing, and a policy in it forbids that
 // and any script but its own. It returns the error of w.
 func HTML(w io.Writer, runs []verdict.Run) error {
-	p := page{Badge: count(len(runs)) + " variants compared", Look: "compared"}
 	if len(runs) == 1 {
-		p.Badge, p.Look = tally(runs[0]), badgeLooks[runs[0].Held()]
+		return writePage(w, tally(runs[0]), badgeLooks[runs[0].Held()], runs)
 	}
-	return writePage(w, p, runs)
+	return writePage(w, count(len(runs))+" variants compared", "compared", runs)
 }
 
 // Incident writes such a page of what was recorded, with its replay below. Of all leaderships,
 // differ are not the same in both. It returns the error of w.
 func Incident(w io.Writer, recorded, replayed verdict.Run, differ, all int) error {
 	badge := fmt.Sprintf("the replay differs in %s of %s leaderships", count(differ), count(all))
-	p := page{Badge: badge, Look: badgeLooks[differ == 0]}
-	return writePage(w, p, []verdict.Run{recorded, replayed})
+	return writePage(w, badge, badgeLooks[differ == 0], []verdict.Run{recorded, replayed})
 }
 
-func writePage(w io.Writer, p page, runs []verdict.Run) error {
+// writePage writes runs, what they show in a few words, and the look of these words.
+func writePage(w io.Writer, badge, look string, runs []verdict.Run) error {
 	data, failed := packed(runs)
 	style, script, s := pictureStyle, "", newSheet(runs, 0)
 	for _, name := range []string{"page.css", "stage.css", "stage.js", "page.js"} {
@@ -106,6 +89,7 @@ func writePage(w io.Writer, p page, runs []verdict.Run) error {
 			script += string(text)
 		}
 	}
+	var all []pageRun
 	for i, r := range runs {
 		s.run(i, r, len(runs) > 1)
 		run := pageRun{Run: r, Problems: problemsOf(r.History)}
@@ -113,20 +97,18 @@ func writePage(w io.Writer, p page, runs []verdict.Run) error {
 		if len(runs) > 1 {
 			run.Variant = variant(r.History)
 		}
-		p.Runs = append(p.Runs, run)
-	}
-	if len(runs) > 0 {
-		p.First, p.About = runs[0].History, plain(aboutOf(runs))
+		all = append(all, run)
 	}
 	title, about := describeRuns(runs)
-	p.Title, p.Legend, p.Lanes, p.Figures = plain(title), s.legend(), s.lanes(about), tableOf(runs)
-	p.Data, p.Style, p.Script = data, template.CSS(style), template.JS(script)
-	p.Policy = fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
-		digest(style), digest(script))
 	shape, err := template.New("page.html").Funcs(pageWords).ParseFS(web, "web/page.html")
-	failed = errors.Join(failed, err)
-	if failed == nil {
-		failed = shape.Execute(w, p)
+	if failed = errors.Join(failed, err); failed == nil {
+		failed = shape.Execute(w, map[string]any{
+			"Title": plain(title), "About": plain(aboutOf(runs)), "Badge": badge, "Look": look,
+			"Runs": all, "Figures": tableOf(runs), "Lanes": s.lanes(about), "Legend": s.legend(),
+			"Style": template.CSS(style), "Script": template.JS(script), "Data": data,
+			"Policy": fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
+				digest(style), digest(script)),
+		})
 	}
 	if failed != nil {
 		return fmt.Errorf("write report: %w", failed)

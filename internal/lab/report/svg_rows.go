@@ -60,6 +60,9 @@ func (s *sheet) run(index int, r verdict.Run, compared bool) {
 	s.y += 8
 }
 
+// hidden is the attribute of what a page shows only where it has room.
+var hidden = map[bool]string{true: ` display="none"`}
+
 // Marks have labels above the axis, in a few rows.
 const (
 	markRows    = 4
@@ -123,7 +126,7 @@ func (s *sheet) drawMarks(marks []mark, bottom int) {
 	for _, m := range marks {
 		if m.row >= 0 || s.page {
 			s.add(`<text class="marktext" x="%s" y="%d"%s%s>%s</text>`, tenths(m.from+30),
-				s.y-2-markHeight*max(m.row, 0), s.data("t", m.At), hidden(m.row < 0), safe(m.label))
+				s.y-2-markHeight*max(m.row, 0), s.data("t", m.At), hidden[m.row < 0], safe(m.label))
 		}
 	}
 	s.add(`</g>`)
@@ -156,7 +159,7 @@ func (s *sheet) row(class string, height int, items []item) {
 		if shown || s.page {
 			s.add(`<rect class="%s" x="%s" y="%d" width="%s" height="%d"%s%s%s%s%s`,
 				it.class, tenths(x), s.y+height-it.height, tenths(max(s.x(it.to)-x, 10*leastWidth)), it.height,
-				s.data("t", it.from), s.data("to", it.to), it.data, hidden(!shown), s.tip("rect", it.tip))
+				s.data("t", it.from), s.data("to", it.to), it.data, hidden[!shown], s.tip("rect", it.tip))
 		}
 	}
 	for i, next := 0, 0; i < len(items); i = next {
@@ -169,17 +172,10 @@ func (s *sheet) row(class string, height int, items []item) {
 		if it.label != "" && (shown || s.page) {
 			s.add(`<text class="%s" x="%s" y="%d"%s%s%s>%s</text>`, it.labelClass,
 				tenths(s.x(it.from)+40), s.y+height/2+4, s.data("t", it.from), s.data("to", it.to),
-				hidden(!shown), safe(it.label))
+				hidden[!shown], safe(it.label))
 		}
 	}
 	s.add(`</g>`)
-}
-
-func hidden(so bool) string {
-	if so {
-		return ` display="none"`
-	}
-	return ""
 }
 
 // cutRow draws when links were cut, and which.

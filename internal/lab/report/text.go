@@ -34,9 +34,8 @@ const mostEvents = 60
 // Without color it is plain ASCII except for names. It returns the error of w.
 func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	p := newPrinter(w, o)
-	about := ""
+	about := aboutOf(runs)
 	if len(runs) > 0 {
-		about = aboutOf(runs)
 		p.heading(runs[0], about)
 		p.figures(runs)
 	}
@@ -83,12 +82,18 @@ const mostFaults = 8
 // aboutOf is what is true of all runs: what the scenario teaches if that is the same of all,
 // and otherwise what its timeline does.
 func aboutOf(runs []verdict.Run) string {
+	if len(runs) == 0 {
+		return ""
+	}
 	marks := runs[0].History.Marks
 	other := func(r verdict.Run) bool { return r.About != runs[0].About }
-	if !slices.ContainsFunc(runs, other) && runs[0].About != "" || len(marks) == 0 {
+	if !slices.ContainsFunc(runs, other) && (runs[0].About != "" || len(marks) == 0) {
 		return runs[0].About
 	}
 	var deeds []string
+	if len(marks) == 0 {
+		deeds = []string{"nothing"}
+	}
 	for _, m := range marks[:min(len(marks), mostFaults)] {
 		deeds = append(deeds, seconds(m.At)+" "+m.Text)
 	}

@@ -43,7 +43,6 @@ function runOf(g, index, events) {
   const run = {
     g,
     axis,
-    events: mine,
     duration: mine[0].duration_s,
     top: Number(g.dataset.top),
     bottom: Number(g.nextElementSibling?.dataset.top ?? lanes.viewBox.baseVal.height),
@@ -146,8 +145,8 @@ async function main() {
       other.selectedIndex = (other.selectedIndex + 1) % runs.length;
     }
     const shown = picks.map(e => e.selectedIndex);
-    for (const e of all("[data-run]"))
-      e.toggleAttribute("hidden", picks.length && narrow.matches && !shown.includes(Number(e.dataset.run)));
+    const hides = e => picks.length && narrow.matches && !shown.includes(Number(e.dataset.run));
+    for (const e of all("[data-run]")) e.toggleAttribute("hidden", hides(e));
     resize();
   }
   const picked = () => runs.filter(run => !run.g.hasAttribute("hidden"));
@@ -233,8 +232,8 @@ async function main() {
       if (!mark.shown) continue;
       all &&= label.shown;
       const top = run.y - 2 - markHeight * row;
-      for (const [name, value] of Object.entries({ x1: at, x2: at, y1: row < 0 ? run.y + 16 : top - 9 }))
-        e.setAttribute(name, value);
+      for (const name of ["x1", "x2"]) e.setAttribute(name, at);
+      e.setAttribute("y1", row < 0 ? run.y + 16 : top - 9);
       if (!label.shown) continue;
       free[row] = places[row] + width;
       label.e.setAttribute("x", places[row] + 3);
@@ -279,9 +278,10 @@ async function main() {
       const x1 = x(m.at_s) - left,
         x2 = lost ? x1 + 6 : x(m.received_s) - left,
         y2 = lost ? (y1 + to) / 2 : to;
+      const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
       const arrow = svg("g", {
         class: `arrow k${kinds.get(m.kind).look}${lost ? " lost" : ""}`,
-        transform: `translate(${x2} ${y2}) rotate(${(Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI})`,
+        transform: `translate(${x2} ${y2}) rotate(${angle})`,
         "data-at": m.at_s,
         "data-tip": tipOf(m),
       }, arrows);
@@ -306,8 +306,8 @@ async function main() {
     for (const c of run.cuts)
       if (c.at_s <= t && !(t >= c.until_s)) cut.add(`${c.from}\n${c.to}`);
     return (from, to) => {
-      const runs = [from, to].every(name => !["paused", "down"].includes(state.get(name)?.state ?? "down"));
-      if (!runs) return "off";
+      const silent = [undefined, "paused", "down"];
+      if ([from, to].some(name => silent.includes(state.get(name)?.state))) return "off";
       if (cut.has(`${from}\n${to}`)) return "cut";
       return state.get(to).leader === from ? "follows" : "hears";
     };
@@ -317,8 +317,8 @@ async function main() {
   function showMoment() {
     const at = x(view.cursor),
       t = view.cursor;
-    const lines = picked().map(({ y, up, axis }) => `M${at} ${y - up + 16}v${axis.dataset.height - 16}`);
-    cursor.setAttribute("d", lines.join(""));
+    const line = ({ y, up, axis }) => `M${at} ${y - up + 16}v${axis.dataset.height - 16}`;
+    cursor.setAttribute("d", picked().map(line).join(""));
     cursor.setAttribute("display", at >= left && at <= right + 1 ? "inline" : "none");
     hand.setAttribute("x", view.cursor * scale - 1);
     byId("slider").value = t;
@@ -331,7 +331,8 @@ async function main() {
       stage.links(linksAt(run, Math.min(t, run.duration)));
       stage.leads(run.reigns[lastBefore(run.reigns, t, b => b.from)]);
       stage.messages(t, least, flight);
-      stage.happened(lastBefore(run.items, t, e => Number(e.dataset.at)), t - Math.max(flight, 2 * least));
+      const latest = lastBefore(run.items, t, e => Number(e.dataset.at));
+      stage.happened(latest, t - Math.max(flight, 2 * least));
     });
   }
 
@@ -444,18 +445,15 @@ async function main() {
   );
 
   const overview = byId("overview");
-  function moveOverview(e) {
-    if (!e.buttons) return;
-    const middle = (e.offsetX / overview.clientWidth) * end,
-      width = view.to - view.from;
-    if (width < end) show(middle - width / 2, middle + width / 2);
-    else choose(middle);
-  }
-  overview.addEventListener("pointerdown", e => {
-    overview.setPointerCapture(e.pointerId);
-    moveOverview(e);
-  });
-  overview.addEventListener("pointermove", moveOverview);
+  for (const type of ["pointerdown", "pointermove"])
+    overview.addEventListener(type, e => {
+      if (!e.buttons) return;
+      if (!overview.hasPointerCapture(e.pointerId)) overview.setPointerCapture(e.pointerId);
+      const middle = (e.offsetX / overview.clientWidth) * end,
+        width = view.to - view.from;
+      if (width < end) show(middle - width / 2, middle + width / 2);
+      else choose(middle);
+    });
 
   const keys = {
     " ": () => play(!playing),

@@ -46,7 +46,8 @@ function looksOf(runs) {
     }
   const sorted = [...kinds.values()].sort((a, b) => b.count - a.count);
   sorted.forEach((kind, i) => {
-    const taken = sorted.slice(0, i).filter(other => [...kind.runs].some(run => other.runs.has(run)));
+    const meets = other => [...kind.runs].some(run => other.runs.has(run)),
+      taken = sorted.slice(0, i).filter(meets);
     kind.look = i % looks;
     for (let look = looks - 1; look >= 0; look--)
       if (!taken.some(other => other.look === look)) kind.look = look;
@@ -145,7 +146,8 @@ function makeStage(figure, run, kinds) {
       const text = part?.tip.split("\n")[0] ?? "";
       if (reign.value !== text) reign.value = text;
       reign.className = "reign " + (part?.state ?? "");
-      picture.ariaLabel = [...places].map(([name, at]) => `${name}: ${at.state.textContent}`).join(", ");
+      const states = [...places].map(([name, at]) => `${name}: ${at.state.textContent}`);
+      picture.ariaLabel = states.join(", ");
     },
 
     // links shows what state says of each direction.
@@ -196,7 +198,7 @@ function makeStage(figure, run, kinds) {
         current = latest.at(-1),
         fresh = latest.filter(item => Number(item.dataset.at) >= since),
         names = fresh.map(item => item.children[1].textContent);
-      for (const item of all(".fresh", run.list)) item.classList.toggle("fresh", fresh.includes(item));
+      for (const item of all(".fresh", run.list)) item.classList.remove("fresh");
       for (const item of fresh) item.classList.add("fresh");
       for (const [name, { g }] of places) g.classList.toggle("fresh", names.includes(name));
       if (current?.ariaCurrent) return;
