@@ -107,7 +107,8 @@ func (r *rules) Tick() algorithm.Time {
 		r.Become(elector.Leader, r.Self, "votes of a majority")
 		r.disk.OpTime, r.beat = r.Term, r.After(0)
 		r.timeout, r.election = member.Timer{}, member.Timer{}
-	case candidate && (r.yes.Count()+r.no.Count() == len(r.answers) || r.Due(&r.election)):
+	case candidate && (r.Due(&r.election) ||
+		r.no.Count() > 0 && r.yes.Count()+r.no.Count() == len(r.answers)):
 		r.Become(elector.Follower, r.Leader, "election lost")
 		r.election = member.Timer{}
 	}
