@@ -103,6 +103,10 @@ func TestTermsOfOthersCountFromTheBeginning(t *testing.T) {
 	run, err = Simulate(sc, Options{Seed: 1, Algorithm: raft.Basic})
 	require.NoError(t, err)
 	require.False(t, run.Verdicts[4].Held, "its terms rise: %+v", run.Verdicts[4])
+	run, err = Simulate(sc, Options{Seed: 1, Algorithm: bully.Bully})
+	require.NoError(t, err)
+	require.Contains(t, run.Verdicts[0].Text, " (here are no terms)")
+	require.Empty(t, run.About, "it is about this elector")
 }
 
 // The store of an algorithm has no lane, so it is in no picture, and neither are its ways.
