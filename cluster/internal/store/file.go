@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lockPatience bounds the wait for bbolt's own lock. This process holds the lock of the
-	// directory by then, so another one holds bbolt's only if somebody deleted that file.
+	// lockPatience bounds the wait for the lock of the directory, and then for bbolt's own: another
+	// process holds only bbolt's if somebody deleted the file of the directory's lock.
 	lockPatience = 500 * time.Millisecond
 	pageSize     = 4096 // ours, not the system's, so that files can move between machines
 )
