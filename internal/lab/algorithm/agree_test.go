@@ -93,7 +93,8 @@ func TestStrictHasOneCoordinator(t *testing.T) {
 
 // TestTwoLeadersAtATime is what the documentation of the three says of it, for processes that
 // are never paused, answers that take less than a fifth of the time-out, and clocks that run
-// almost alike: in etcd alone two may lead, and not for long.
+// almost alike: only in etcd and with ReleaseOnCancel two may lead, and not for long. A release
+// may take as long as a lease by a clock that is slow by 1 %.
 func TestTwoLeadersAtATime(t *testing.T) {
 	const slowest = 2 * 240 * time.Millisecond // a request and its answer, with all below
 	ttl := elector.Article().Inactivity()
@@ -103,7 +104,7 @@ func TestTwoLeadersAtATime(t *testing.T) {
 	}{
 		{zookeeper.ZooKeeper, 0},
 		{kubernetes.Kubernetes, 0},
-		{kubernetes.Release, ttl},
+		{kubernetes.Release, ttl + ttl/50},
 		{etcdlease.EtcdLease, slowest + 2*ttl/10 + ttl/40},
 	} {
 		t.Run(c.Name, func(t *testing.T) {

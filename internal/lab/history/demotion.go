@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -56,17 +57,28 @@ func (h *History) wasWell(id NodeID, from, to time.Duration) bool {
 	return h.Lane(id).ran(from, to) && voters >= h.Quorum
 }
 
+// ran reports whether the node's process ran from one moment to another.
 func (l *Lane) ran(from, to time.Duration) bool {
-	return !slices.ContainsFunc(l.Spans, func(s Span) bool {
-		return s.Process != Up && s.From <= to && s.To > from
-	})
+	first, _ := l.find(from)
+	for _, s := range l.Spans[first:] {
+		if s.From > to {
+			break
+		}
+		if s.Process != Up {
+			return false
+		}
+	}
+	return true
 }
 
 // asked reports whether the leadership that a node lost last was handed over, resigned or
 // stopped.
 func (l *Lane) asked(t time.Duration) bool {
-	for _, tr := range slices.Backward(l.Transitions) {
-		if tr.At <= t && tr.From == elector.Leader {
+	later, _ := slices.BinarySearchFunc(l.Transitions, t+1, func(tr Transition, t time.Duration) int {
+		return cmp.Compare(tr.At, t)
+	})
+	for _, tr := range slices.Backward(l.Transitions[:later]) {
+		if tr.From == elector.Leader {
 			return tr.Reason == elector.Transferred || tr.Reason == elector.Resigned ||
 				tr.To == elector.Dormant || tr.Why == "stop"
 		}

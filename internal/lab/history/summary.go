@@ -98,7 +98,16 @@ func (h *History) MessagesIn(from, to time.Duration) int {
 
 // At is the node's state at a moment within the run.
 func (l *Lane) At(t time.Duration) Span {
-	i, found := slices.BinarySearchFunc(l.Spans, t, func(s Span, t time.Duration) int {
+	i, found := l.find(t)
+	if !found {
+		return Span{From: t, To: t}
+	}
+	return l.Spans[i]
+}
+
+// find is the place of the span that contains a moment, or else of the first one after it.
+func (l *Lane) find(t time.Duration) (i int, found bool) {
+	return slices.BinarySearchFunc(l.Spans, t, func(s Span, t time.Duration) int {
 		switch {
 		case s.To <= t:
 			return -1
@@ -107,10 +116,6 @@ func (l *Lane) At(t time.Duration) Span {
 		}
 		return 0
 	})
-	if !found {
-		return Span{From: t, To: t}
-	}
-	return l.Spans[i]
 }
 
 // Lane returns the lane of a node, nil if there is none.
