@@ -23,7 +23,7 @@ each = @failed=; for module in $(MODULES); do (cd $$module && packages=./... && 
 # Code of one goroutine, as internal/tidy makes sure of all but its tests: the race detector
 # has nothing to find there, and takes ten times as long. RACE=1 tests it without.
 PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/... \
-	./internal/lab/compare ./internal/lab/published ./internal/lab/replay
+	./internal/lab/published ./internal/lab/replay
 raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn

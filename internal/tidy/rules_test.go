@@ -39,6 +39,7 @@ var rules = map[string]rule{
 	}, []string{
 		"elector/a.go:2:9: time.Now: the core is pure",
 		"elector/a.go:3:12: go: the core is pure",
+		"elector/a.go:4:12: go: the core is pure",
 	}},
 	"imports run downwards": {upwardImports, map[string]string{
 		"cluster/a.go":            imports("cluster/internal/x", "cluster/clustertest"),
@@ -180,7 +181,7 @@ func imports(folders ...string) string {
 const foreign = "package lsn; import (_ \"cmp\"; _ \"github.com/hashicorp/go-hclog\"; _ \"" +
 	module + "/netmesh\")"
 
-const impureCode = "package a\nvar x = time.Now\nfunc f() { go f() }\n"
+const impureCode = "package a\nvar x = time.Now\nfunc f() { go f() }\nfunc g() { new(sync.WaitGroup).Go(f) }\n"
 
 var words = strings.Repeat("word ", 21)
 
