@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -30,7 +32,10 @@ func (h *History) Summarize(from, to time.Duration) Summary {
 	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.needless(from, to),
 		Elections: h.elections(from, to),
 		MaxTerm:   h.MaxTermIn(from, to), Overlap: h.Overlap(from, to)}
-	last, gap := h.lastLeader(from), time.Duration(0)
+	last, gap := NodeID(""), time.Duration(0)
+	for _, r := range h.Reigns(h.beginning(), from) {
+		last = cmp.Or(r.Leader, last)
+	}
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {
 			gap += r.To - r.From
@@ -48,17 +53,6 @@ func (h *History) Summarize(from, to time.Duration) Summary {
 		s.Availability = 1 - float64(s.Leaderless)/float64(to-from)
 	}
 	return s
-}
-
-// lastLeader is who led last before a moment; "" if nobody ever did.
-func (h *History) lastLeader(before time.Duration) NodeID {
-	last := NodeID("")
-	for _, r := range h.Reigns(h.beginning(), before) {
-		if r.Leader != "" {
-			last = r.Leader
-		}
-	}
-	return last
 }
 
 // beginning is the time of the first thing that is known, at or before 0.
@@ -107,15 +101,8 @@ func (l *Lane) At(t time.Duration) Span {
 
 // find is the place of the span that contains a moment, or else of the first one after it.
 func (l *Lane) find(t time.Duration) (i int, found bool) {
-	return slices.BinarySearchFunc(l.Spans, t, func(s Span, t time.Duration) int {
-		switch {
-		case s.To <= t:
-			return -1
-		case s.From > t:
-			return 1
-		}
-		return 0
-	})
+	i = sort.Search(len(l.Spans), func(i int) bool { return l.Spans[i].To > t })
+	return i, i < len(l.Spans) && l.Spans[i].From <= t
 }
 
 // Lane returns the lane of a node, nil if there is none.
@@ -143,12 +130,9 @@ func (h *History) LeaderAt(t time.Duration) NodeID {
 
 // follow reports whether a quorum follows a node that has what it needs to act.
 func (h *History) follow(id NodeID, t time.Duration) bool {
-	if h.FollowersAt(id, t) < h.Quorum {
-		return false
-	}
 	apart := h.apart(id, t, t)
 	if h.Store != nil {
-		return h.Store.At(t).Process == Up && !apart[h.Store.Node]
+		return h.FollowersAt(id, t) >= h.Quorum && h.Store.At(t).Process == Up && !apart[h.Store.Node]
 	}
 	count := 0
 	for i := range h.Lanes {
@@ -226,19 +210,14 @@ type Reign struct {
 
 // Reigns are the leaders from one moment to another, without gaps.
 func (h *History) Reigns(from, to time.Duration) []Reign {
-	moments := h.Moments(from, to)
 	var reigns []Reign
-	for i, t := range moments {
-		end := to
-		if i+1 < len(moments) {
-			end = moments[i+1]
-		}
+	moments := append(h.Moments(from, to), to)
+	for i, t := range moments[:len(moments)-1] {
 		leader := h.LeaderAt(t)
-		if n := len(reigns); n > 0 && reigns[n-1].Leader == leader {
-			reigns[n-1].To = end
-			continue
+		if n := len(reigns); n == 0 || reigns[n-1].Leader != leader {
+			reigns = append(reigns, Reign{From: t, Leader: leader})
 		}
-		reigns = append(reigns, Reign{From: t, To: end, Leader: leader})
+		reigns[len(reigns)-1].To = moments[i+1]
 	}
 	return reigns
 }
@@ -254,8 +233,8 @@ func (h *History) Moments(from, to time.Duration) []time.Duration {
 			}
 		}
 	}
-	for _, l := range h.Lanes {
-		for _, s := range l.Spans {
+	for i := range h.Lanes {
+		for _, s := range h.Lanes[i].Spans {
 			add(s.From, s.LeaseUntil)
 		}
 	}

@@ -70,18 +70,15 @@ func (r reign) String() string {
 func reignsOf(h *history.History) (all []reign) {
 	moments := append(h.Moments(0, h.Duration), h.Duration)
 	for i, t := range moments[:len(moments)-1] {
-		r := reign{t, moments[i+1], h.ClaimantsAt(t)}
-		if len(r.leaders) < 2 {
-			r.leaders = nil
-			if id := h.LeaderAt(t); id != "" {
-				r.leaders = []history.NodeID{id}
-			}
+		leaders := h.ClaimantsAt(t)
+		if len(leaders) < 2 {
+			without := func(id history.NodeID) bool { return id == "" }
+			leaders = slices.DeleteFunc([]history.NodeID{h.LeaderAt(t)}, without)
 		}
-		if n := len(all); n > 0 && slices.Equal(all[n-1].leaders, r.leaders) {
-			all[n-1].to = r.to
-			continue
+		if n := len(all); n == 0 || !slices.Equal(all[n-1].leaders, leaders) {
+			all = append(all, reign{from: t, leaders: leaders})
 		}
-		all = append(all, r)
+		all[len(all)-1].to = moments[i+1]
 	}
 	return all
 }
