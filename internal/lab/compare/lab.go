@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,8 @@ func (o *LabOptions) Check() error {
 	return errors.Join(wrong...)
 }
 
-func topologyNames() (names []string) {
-	for _, t := range Topologies {
-		names = append(names, t.Name)
-	}
-	return names
+func topologyNames() []string {
+	return namesOf(Topologies, func(t Topology) string { return t.Name })
 }
 
 // Lab plays and writes what o says. Call Check first.
@@ -88,9 +86,13 @@ func Lab(ctx context.Context, o LabOptions) error {
 			return err
 		}
 	}
-	rows, err := readFile(file) // what is drawn is what the file says, to its accuracy
+	text, err := os.ReadFile(file) // what is drawn is what the file says, to its accuracy
 	if err != nil {
 		return err
+	}
+	rows, err := Read(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	files, err := Files(rows, o.Output)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -117,17 +119,4 @@ func (o *LabOptions) play(ctx context.Context) ([]Row, error) {
 			fmt.Fprintf(o.Err, "%d of %d cells, of %d runs each\n", done, len(cells), o.Seeds)
 		}
 	})
-}
-
-func readFile(file string) ([]Row, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	rows, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return rows, nil
 }

@@ -19,11 +19,19 @@ import (
 
 const repository = "../../.."
 
+// kept are the rows of the file of figures.
+func kept(t *testing.T) []Row {
+	text, err := os.ReadFile(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	rows, err := Read(bytes.NewReader(text))
+	require.NoError(t, err)
+	return rows
+}
+
 // The page and its pictures are what the file of figures says, and what the scenarios show
 // that the page cites.
 func TestThePageIsWhatTheFileSays(t *testing.T) {
-	rows, err := readFile(filepath.Join(repository, figures))
-	require.NoError(t, err)
+	rows := kept(t)
 	files, err := Files(rows, repository)
 	require.NoError(t, err)
 	for name, want := range files {
@@ -36,8 +44,7 @@ func TestThePageIsWhatTheFileSays(t *testing.T) {
 
 // The file has every algorithm in every topology on every network, as of now.
 func TestTheFileHasAll(t *testing.T) {
-	rows, err := readFile(filepath.Join(repository, figures))
-	require.NoError(t, err)
+	rows := kept(t)
 	var want, got []string
 	for _, c := range Cells(Topologies, Networks, replay.Algorithms()) {
 		want = append(want, c.String())
@@ -51,8 +58,7 @@ func TestTheFileHasAll(t *testing.T) {
 
 // Two cells played anew show what the file says of them.
 func TestTheFileIsWhatIsPlayed(t *testing.T) {
-	rows, err := readFile(filepath.Join(repository, figures))
-	require.NoError(t, err)
+	rows := kept(t)
 	cells := Cells(Topologies, Networks, replay.Algorithms())
 	for _, i := range []int{len(rows) / 2, len(rows) - 1} {
 		cells := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
@@ -69,8 +75,7 @@ func TestTheFileIsWhatIsPlayed(t *testing.T) {
 // The page says of the algorithms that are faster than ours with equal timers where a leader is cut
 // off: each of them has two leaders on such a network, if not in that topology.
 func TestTheFasterHaveTwoLeaders(t *testing.T) {
-	rows, err := readFile(filepath.Join(repository, figures))
-	require.NoError(t, err)
+	rows := kept(t)
 	recovery := slices.IndexFunc(Metrics, func(m Metric) bool { return m.Name == "recovery_s" })
 	two, faster := map[string]bool{}, 0
 	for _, r := range equalRows(rows) {
@@ -98,8 +103,7 @@ func TestTheFasterHaveTwoLeaders(t *testing.T) {
 // The page says of the algorithms that recover sooner where the preferred node restarts: except
 // for ours without scouting, they seldom have anything to recover from.
 func TestTheFasterHadAnotherLeader(t *testing.T) {
-	rows, err := readFile(filepath.Join(repository, figures))
-	require.NoError(t, err)
+	rows := kept(t)
 	for _, own := range rows {
 		if own.Algorithm != replay.AlgorithmNames()[0] || own.Topology != "restart-preferred" {
 			continue

@@ -29,7 +29,7 @@ type Beaten struct {
 // Losses returns all losses in rows, in their order. It returns an error if one has
 // no reason among reasons, or if a topology's reason has no loss.
 func Losses(rows []Row) (losses []Loss, err error) {
-	for _, topology := range Names(rows, func(r Row) string { return r.Topology }) {
+	for _, topology := range namesOf(rows, func(r Row) string { return r.Topology }) {
 		l := Loss{Topology: topology}
 		var why []string
 		for _, m := range Metrics {
@@ -88,8 +88,8 @@ func (r Row) beaten(rows []Row, m Metric) (best Row, lost bool) {
 	return best, never || most > 0
 }
 
-// Names are those of a column of rows, as they first come.
-func Names(rows []Row, of func(Row) string) (names []string) {
+// namesOf are those of a column of rows, as they first come.
+func namesOf[T any](rows []T, of func(T) string) (names []string) {
 	for _, r := range rows {
 		if !slices.Contains(names, of(r)) {
 			names = append(names, of(r))

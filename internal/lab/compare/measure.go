@@ -41,25 +41,16 @@ func Measure(h *history.History, f Fault) Figures {
 
 // knowing finds when the survivors of a crash first named one of them that led.
 func knowing(h *history.History, f Fault) (first, last time.Duration) {
-	unaware := map[history.NodeID]bool{}
+	moments := append(h.Moments(f.From, f.To), f.To) // whoever did not until then counts as then
+	first = f.To - f.From
 	for i := range h.Lanes {
-		unaware[h.Lanes[i].Node] = h.Lanes[i].Node != f.Crashed
-	}
-	first, last = f.To-f.From, 0
-	for _, t := range h.Moments(f.From, f.To) {
-		claim := h.ClaimantsAt(t)
-		for i := range h.Lanes {
-			l := &h.Lanes[i]
+		l := &h.Lanes[i]
+		k := slices.IndexFunc(moments, func(t time.Duration) bool {
 			named := l.At(t).Leader
-			if unaware[l.Node] && named != f.Crashed && slices.Contains(claim, named) {
-				unaware[l.Node] = false
-				first, last = min(first, t-f.From), max(last, t-f.From)
-			}
-		}
-	}
-	for i := range h.Lanes {
-		if unaware[h.Lanes[i].Node] {
-			last = f.To - f.From
+			return t == f.To || named != f.Crashed && slices.Contains(h.ClaimantsAt(t), named)
+		})
+		if l.Node != f.Crashed {
+			first, last = min(first, moments[k]-f.From), max(last, moments[k]-f.From)
 		}
 	}
 	return first, last

@@ -145,7 +145,7 @@ func equalRows(rows []Row) []Row {
 
 // writeTable has a line for each algorithm and its timers. The worst of each column has a star.
 func writeTable(w io.Writer, rows []Row) error {
-	names := Names(rows, Row.Line)
+	names := namesOf(rows, Row.Line)
 	if len(names) == 0 {
 		return nil
 	}

@@ -7,21 +7,12 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
-func same(v float64) float64 { return v }
-
-// heats are the pictures of one figure in all topologies; bad is how bad it is, on the scale.
-var heats = []struct {
-	name, metric, title string
-	bad                 func(v float64) float64
-	scale               report.Scale
-}{
-	{"overlap", "overlap_s", "Time with two leaders, s", same, report.Scale{Least: 0.1, Most: 100}},
-	{"demotions", "demotions_per_hour", "Needless demotions, an hour", same,
-		report.Scale{Least: 0.1, Most: 1000}},
-	{"recovery", "recovery_s", "Time without a leader until the repair, s", same,
-		report.Scale{Least: 0.1, Most: 100}},
-	{"availability", "availability", "Availability, %",
-		func(v float64) float64 { return 100 - v }, report.Scale{Least: 0.1, Most: 100}},
+// heats are the pictures of one figure in all topologies.
+var heats = map[string]report.Heat{
+	"overlap":      {Title: "Time with two leaders, s", Figure: "overlap_s", Most: 100},
+	"demotions":    {Title: "Needless demotions, an hour", Figure: "demotions_per_hour", Most: 1000},
+	"recovery":     {Title: "Time without a leader until the repair, s", Figure: "recovery_s", Most: 100},
+	"availability": {Title: "Availability, %", Figure: "availability", Best: 100, Most: 100},
 }
 
 // ownTimers goes before the name of a figure with own timers.
@@ -50,9 +41,9 @@ var panels = map[string]report.Dots{
 // plots draws rows: pictures by their names.
 func plots(rows []Row) map[string][]byte {
 	grid := report.Grid{
-		Parts:   Names(rows, func(r Row) string { return r.Network }),
-		Lines:   Names(rows, func(r Row) string { return r.Algorithm }),
-		Columns: Names(rows, func(r Row) string { return r.Topology }),
+		Parts:   namesOf(rows, func(r Row) string { return r.Network }),
+		Lines:   namesOf(rows, func(r Row) string { return r.Algorithm }),
+		Columns: namesOf(rows, func(r Row) string { return r.Topology }),
 		Strong:  ours.Elector.Name,
 	}
 	byName := map[string]Row{}
@@ -65,12 +56,11 @@ func plots(rows []Row) map[string][]byte {
 		return report.Interval(r.Values[metric]), ok
 	}
 	files := map[string][]byte{}
-	for _, h := range heats {
-		heat := report.Heat{Title: h.title, Figure: h.metric, Bad: h.bad, Scale: h.scale}
+	for name, heat := range heats {
 		for _, t := range Topologies {
 			heat.Legend = append(heat.Legend, t.Name+": "+t.About)
 		}
-		files[h.name] = heat.SVG(grid)
+		files[name] = heat.SVG(grid)
 	}
 	for name, dots := range panels {
 		files[name] = dots.SVG(grid)

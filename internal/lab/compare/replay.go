@@ -153,10 +153,7 @@ func (o *ReplayOptions) leavesOut(sc *scenario.Scenario) error {
 				sc.File, n, len(sc.Timeline))
 		}
 	}
-	var ids []string
-	for _, n := range sc.Nodes {
-		ids = append(ids, string(n.ID))
-	}
+	ids := namesOf(sc.Nodes, func(n scenario.Node) string { return string(n.ID) })
 	for _, id := range o.Reduced.Without {
 		if !slices.Contains(ids, string(id)) {
 			return fmt.Errorf("%s: --without is %q, but the nodes are %s", sc.File, id,
@@ -168,8 +165,7 @@ func (o *ReplayOptions) leavesOut(sc *scenario.Scenario) error {
 
 // overrides splits a list of key=value.
 func overrides(list string) []string {
-	isEmpty := func(text string) bool { return text == "" }
-	return slices.DeleteFunc(strings.Split(list, ","), isEmpty)
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // Files is the number of files.
@@ -178,15 +174,14 @@ func (b *Replay) Files() int { return len(b.jobs) }
 // Play plays all and writes the reports. The error is ErrUnmet if an expectation or an
 // invariant did not hold.
 func (b *Replay) Play(ctx context.Context) error {
-	held, err := false, error(nil)
 	if !b.Reduced.IsWhole() {
 		fmt.Fprintln(b.Err, "expectations are not judged: only a part is played")
 	}
+	play := b.playOnce
 	if b.Runs > 1 {
-		held, err = b.spreadAll(ctx)
-	} else {
-		held, err = b.playOnce(ctx)
+		play = b.spreadAll
 	}
+	held, err := play(ctx)
 	if err == nil && !held {
 		err = ErrUnmet
 	}

@@ -68,16 +68,14 @@ var Metrics = []Metric{
 func (r *Row) Fill(runs []Figures) {
 	r.Seeds, r.Values = len(runs), map[string]Estimate{}
 	for _, m := range Metrics {
-		seen, looked := make([]float64, len(runs)), make([]float64, len(runs))
-		for i, f := range runs {
-			seen[i], looked[i] = m.of(f), 1
+		estimate, seen, looked := Ratio, []float64(nil), []float64(nil)
+		for _, f := range runs {
+			seen, looked = append(seen, m.of(f)), append(looked, 1)
 			if m.per != 0 {
-				looked[i] = float64(f.Measured) / float64(m.per)
+				estimate, looked[len(looked)-1] = Rate, float64(f.Measured)/float64(m.per)
 			}
 		}
-		if r.Values[m.Name] = Ratio(seen, looked); m.per != 0 {
-			r.Values[m.Name] = Rate(seen, looked)
-		}
+		r.Values[m.Name] = estimate(seen, looked)
 	}
 }
 
@@ -119,23 +117,18 @@ func Read(r io.Reader) ([]Row, error) {
 	if len(lines) == 0 || !slices.Equal(lines[0], columns()) {
 		return nil, errors.New("these are not the columns of the laboratory's file")
 	}
-	var rows []Row
+	rows := make([]Row, len(lines)-1)
 	for i, line := range lines[1:] {
-		row := Row{Topology: line[0], Network: line[1], Algorithm: line[2], Own: line[3] == "true",
-			Values: map[string]Estimate{}}
-		var values []float64
-		for _, text := range line[4:] {
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil {
+		values := make([]float64, len(line))
+		for k, text := range line[4:] {
+			if values[k], err = strconv.ParseFloat(text, 64); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+2, err)
 			}
-			values = append(values, v)
 		}
-		row.Seeds, values = int(values[0]), values[1:]
+		rows[i] = Row{line[0], line[1], line[2], line[3] == "true", int(values[0]), map[string]Estimate{}}
 		for k, m := range Metrics {
-			row.Values[m.Name] = Estimate{values[3*k], values[3*k+1], values[3*k+2]}
+			rows[i].Values[m.Name] = Estimate{values[3*k+1], values[3*k+2], values[3*k+3]}
 		}
-		rows = append(rows, row)
 	}
 	return rows, nil
 }

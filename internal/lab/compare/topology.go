@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -146,15 +147,13 @@ func (s *stage) star(hub elector.NodeID) links {
 }
 
 // keep heals these links and cuts all others.
-func (s *stage) keep(kept links) error {
+func (s *stage) keep(kept links) (err error) {
 	for i, a := range s.ids {
 		for _, b := range s.ids[i+1:] {
-			if err := s.set(a, b, kept(a, b)); err != nil {
-				return err
-			}
+			err = errors.Join(err, s.set(a, b, kept(a, b)))
 		}
 	}
-	return nil
+	return err
 }
 
 // set heals or cuts a link.
@@ -163,10 +162,7 @@ func (s *stage) set(a, b elector.NodeID, whole bool) error {
 	if whole {
 		act = s.sim.Heal
 	}
-	if err := act(a, b); err != nil {
-		return err
-	}
-	return act(b, a)
+	return errors.Join(act(a, b), act(b, a))
 }
 
 func nothing(*stage) error { return nil }
@@ -223,31 +219,19 @@ func flap(s *stage) error {
 	return nil
 }
 
-func slowDown(s *stage) error {
-	slow := s.faults()
-	slow.Delay, slow.Jitter = 400*time.Millisecond, 200*time.Millisecond
-	return s.setFaults(slow)
-}
+func slowDown(s *stage) error { return s.sends(400*time.Millisecond, 200*time.Millisecond) }
 
-func speedUp(s *stage) error { return s.setFaults(s.faults()) }
+func speedUp(s *stage) error { return s.sends(s.network.Link.Delay, s.network.Link.Jitter) }
 
-// faults are those of every link.
-func (s *stage) faults() sim.Faults {
-	l := s.network.Link
-	return sim.Faults{Delay: l.Delay, Jitter: l.Jitter, LossPPM: l.Loss}
-}
-
-// setFaults changes what the node that led at the fault sends.
-func (s *stage) setFaults(f sim.Faults) error {
+// sends sets how long it takes what the node sends that led at the fault.
+func (s *stage) sends(delay, jitter time.Duration) (err error) {
+	slow := sim.Faults{Delay: delay, Jitter: jitter, LossPPM: s.network.Link.Loss}
 	for _, id := range s.ids {
-		if id == s.leader {
-			continue
-		}
-		if err := s.sim.SetFaults(s.leader, id, f); err != nil {
-			return err
+		if id != s.leader {
+			err = errors.Join(err, s.sim.SetFaults(s.leader, id, slow))
 		}
 	}
-	return nil
+	return err
 }
 
 // restartEvery kills a node again and again; each time it is back after a second.

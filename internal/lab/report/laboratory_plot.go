@@ -42,10 +42,14 @@ func (s Scale) share(v float64) float64 {
 // Heat is a picture of one figure in all cells of a Grid, the deeper red the worse.
 type Heat struct {
 	Title, Figure string
-	Bad           func(v float64) float64 // how bad a value is, on the scale; its own inverse
-	Scale         Scale
+	Best, Most    float64  // the best value, and how far from it the deepest red is
 	Legend        []string // what the columns are
 }
+
+// leastBad is how far from the best the first red is.
+const leastBad = 0.1
+
+func (m Heat) bad(v float64) float64 { return math.Abs(m.Best - v) }
 
 // SVG draws the picture.
 func (m Heat) SVG(g Grid) []byte {
@@ -53,10 +57,10 @@ func (m Heat) SVG(g Grid) []byte {
 	s.text("title", gridLabels, s.y, m.Title, "")
 	s.y += 18
 	s.text("legend", gridLabels, s.y, "A mean, and below it its interval of 95 %.", "")
-	for i, v := 0, m.Scale.Least; v <= m.Scale.Most*1.01; i, v = i+1, v*10 {
+	for i, v := 0, leastBad; v <= m.Most*1.01; i, v = i+1, v*10 {
 		x := gridLeft + 120 + i*2*cellWide
 		m.fill(s, x, s.y-10, 14, v)
-		s.text("legend", x+19, s.y, Brief(m.Bad(v)), "")
+		s.text("legend", x+19, s.y, Brief(m.bad(v)), "")
 	}
 	for _, part := range g.Parts {
 		s.y += 34
@@ -95,7 +99,7 @@ func (g *Grid) labelClass(line string) string {
 }
 
 func (m Heat) cell(s *sheet, x int, e Interval) {
-	m.fill(s, x, s.y, cellWide-1, m.Bad(e.Mean))
+	m.fill(s, x, s.y, cellWide-1, m.bad(e.Mean))
 	write := func(y, size int, text string) {
 		s.add(`<text style="text-anchor:middle;font-size:%dpx" x="%d" y="%d">%s</text>`, size,
 			x+cellWide/2, y, text)
@@ -108,7 +112,7 @@ func (m Heat) cell(s *sheet, x int, e Interval) {
 
 func (m Heat) fill(s *sheet, x, y, width int, bad float64) {
 	s.add(`<rect class="noreign" fill-opacity="%.2f" x="%d" y="%d" width="%d" height="%d"/>`,
-		0.6*m.Scale.share(bad), x, y, width, min(width, cellHigh-1))
+		0.6*Scale{leastBad, m.Most}.share(bad), x, y, width, min(width, cellHigh-1))
 }
 
 // Brief is a figure with at most three digits, except that all before the point stay.
