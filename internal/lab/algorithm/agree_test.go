@@ -284,7 +284,12 @@ func (w *watched) fault(what string) {
 		}
 	case what == "part":
 		size := rapid.IntRange(0, len(w.names)).Draw(w.T, "size")
-		err = w.Partition(w.names[:size], w.names[size:])
+		w.HealAll()
+		for _, a := range w.names[:size] {
+			for _, b := range w.names[size:] {
+				err = errors.Join(err, w.Cut(a, b), w.Cut(b, a))
+			}
+		}
 	case what == "heal":
 		w.HealAll()
 	case what == "loss" && a != b:

@@ -49,8 +49,8 @@ var covered = []struct {
 		func(s *scenario.Scenario) bool { return crashed(s) == len(s.Nodes) && does(s, "restart") }},
 	{"a split into halves", []string{"even-split-2-2", "even-split-3-3"},
 		func(s *scenario.Scenario) bool {
-			p := first(s, "partition")
-			return len(p.Groups) == 2 && len(p.Groups[0]) == len(p.Groups[1])
+			n := len(s.Nodes)
+			return does(s, "partition") && 2*len(first(s, "partition").Cut) == n*n
 		}},
 	{"a split with the leader in the minority", []string{"minority-partition-with-leader"},
 		doing("partition")},
@@ -163,7 +163,7 @@ func leaderCrashes(s *scenario.Scenario) bool {
 
 // cutsOneWay reports whether the first cut leaves the way back open.
 func cutsOneWay(s *scenario.Scenario) bool {
-	pairs := first(s, "cut").Pairs
+	pairs := first(s, "cut").Cut
 	return len(pairs) > 0 && !slices.ContainsFunc(pairs, func(p scenario.Pair) bool {
 		return slices.Contains(pairs, scenario.Pair{From: p.To, To: p.From})
 	})

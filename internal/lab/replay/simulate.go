@@ -230,25 +230,15 @@ func (p *player) act(step *scenario.Step) error {
 func (p *player) do(a scenario.Action) (note string, err error) {
 	s := p.sim
 	switch a.Do {
-	case "cut":
-		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) })
-	case "reset":
+	case "cut", "reset", "heal", "partition", "link":
 		return "", errors.Join(
-			each(a.Pairs, func(p scenario.Pair) error { return s.Reset(p.From, p.To) }),
-			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) }),
-			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.To, p.From) }),
+			each(a.Reset, func(p scenario.Pair) error { return s.Reset(p.From, p.To) }),
+			each(a.Cut, func(p scenario.Pair) error { return s.Cut(p.From, p.To) }),
+			each(a.Heal, func(p scenario.Pair) error { return s.Heal(p.From, p.To) }),
+			each(a.Linked, func(p scenario.Pair) error {
+				return s.SetFaults(p.From, p.To, faults(a.Link))
+			}),
 		)
-	case "partition":
-		return "", s.Partition(a.Groups...)
-	case "heal":
-		if a.All {
-			s.HealAll()
-		}
-		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Heal(p.From, p.To) })
-	case "link":
-		return "", each(a.Pairs, func(p scenario.Pair) error {
-			return s.SetFaults(p.From, p.To, faults(a.Link))
-		})
 	case "transfer":
 		leader, ok := s.Leader()
 		if !ok {

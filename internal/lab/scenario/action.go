@@ -67,9 +67,7 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 		text = "partition " + b.partition(k.Partition, &a)
 	case "heal":
 		l := b.links(k.Heal, true)
-		if a.All, text = l.all, phrase("heal", l.texts); !l.all {
-			a.Pairs = l.pairs
-		}
+		a.Heal, text = l.pairs, phrase("heal", l.texts)
 	case "link":
 		text = phrase("link", b.setLink(k.Link, &a))
 	case "transfer":
@@ -91,14 +89,14 @@ func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 	read(b, k.How, &how, oneOf(right, "silent", "reset"))
 	if a.Do == "isolate" {
 		ids := b.list(k.Isolate, b.known)
-		a.Pairs = b.s.linksOf(ids)
+		a.Cut = b.s.linksOf(ids)
 		if len(ids) > 0 {
-			b.needsLinks(k.Isolate.place, a.Pairs)
+			b.needsLinks(k.Isolate.place, a.Cut)
 		}
 		text, resetText = phrase("isolate", texts(ids)), phrase("isolate", texts(ids))+" (reset)"
 	} else {
 		l := b.links(k.Cut, false)
-		a.Pairs = l.pairs
+		a.Cut = l.pairs
 		text, resetText = phrase("cut", l.texts), phrase("reset", l.texts)
 		if how == "reset" && l.half.there() {
 			b.at(l.half.place, "a reset ends a connection, which has two directions: write a-b, not %s",
@@ -108,7 +106,11 @@ func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 	if a.Do = "cut"; how != "reset" {
 		return text
 	}
-	a.Do, a.Pairs = "reset", once(a.Pairs)
+	a.Do, a.Reset = "reset", once(a.Cut)
+	a.Cut = slices.Clone(a.Reset)
+	for _, p := range a.Reset {
+		a.Cut = append(a.Cut, Pair{p.To, p.From})
+	}
 	return resetText
 }
 
@@ -124,20 +126,27 @@ func oneOf(right string, words ...string) func(string) (string, string) {
 
 func (b *builder) partition(groups []names, a *Action) (text string) {
 	var sides []string
-	seen := map[NodeID]bool{}
-	for _, group := range groups {
+	var named []NodeID
+	side := map[NodeID]int{} // from 1
+	for i, group := range groups {
 		ids := b.list(group, b.known)
 		for _, id := range ids {
-			if seen[id] {
+			if side[id] > 0 {
 				b.at(group.place, "%s is in two groups: a node is on one side", id)
 			}
-			seen[id] = true
+			side[id] = i + 1
 		}
-		a.Groups = append(a.Groups, ids)
-		sides = append(sides, strings.Join(texts(ids), " "))
+		named, sides = append(named, ids...), append(sides, strings.Join(texts(ids), " "))
 	}
 	if len(groups) > 0 && !slices.ContainsFunc(groups, func(g names) bool { return g.word == "" }) {
-		b.flat(groups[0].place, slices.Concat(a.Groups...))
+		b.flat(groups[0].place, named)
+	}
+	for _, p := range b.s.allPairs() {
+		if side[p.From] > 0 && side[p.From] == side[p.To] {
+			a.Heal = append(a.Heal, p)
+		} else {
+			a.Cut = append(a.Cut, p)
+		}
 	}
 	return strings.Join(sides, " | ")
 }
@@ -167,7 +176,7 @@ func (b *builder) setLink(m mapping[setLinkKeys], a *Action) (about []string) {
 	if l.all {
 		b.needsLinks(between.place, l.pairs)
 	}
-	a.Pairs, about = l.pairs, l.texts
+	a.Linked, about = l.pairs, l.texts
 	for _, field := range []struct {
 		given scalar
 		is    string
@@ -210,15 +219,15 @@ func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
 // nothing is.
 func Without(a Action, gone []NodeID) (left Action, ok bool) {
 	isGone := func(id NodeID) bool { return slices.Contains(gone, id) }
-	hadNodes, hadPairs := len(a.Nodes) > 0, len(a.Pairs) > 0
-	a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), isGone)
-	a.Pairs = slices.DeleteFunc(slices.Clone(a.Pairs), func(p Pair) bool {
-		return isGone(p.From) || isGone(p.To)
-	})
-	a.Groups = slices.Clone(a.Groups)
-	for i, group := range a.Groups {
-		a.Groups[i] = slices.DeleteFunc(slices.Clone(group), isGone)
+	about := func() int {
+		return len(a.Nodes) + len(a.Reset) + len(a.Cut) + len(a.Heal) + len(a.Linked)
 	}
-	nothing := hadNodes && len(a.Nodes) == 0 || hadPairs && len(a.Pairs) == 0 || isGone(a.To)
-	return a, !nothing
+	had := about() > 0
+	a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), isGone)
+	for _, pairs := range []*[]Pair{&a.Reset, &a.Cut, &a.Heal, &a.Linked} {
+		*pairs = slices.DeleteFunc(slices.Clone(*pairs), func(p Pair) bool {
+			return isGone(p.From) || isGone(p.To)
+		})
+	}
+	return a, !(had && about() == 0) && !isGone(a.To)
 }

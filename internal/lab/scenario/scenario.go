@@ -94,12 +94,10 @@ type Step struct {
 // how: reset, and cut or reset for an isolation. It says which fields mean something.
 type Action struct {
 	Do string
-	// Pairs are the directions that are cut, healed or linked again. A reset, which
-	// breaks connections and cuts both ways, has each link once.
-	Pairs  []Pair
-	All    bool       // heal: everything, in place of Pairs
-	Link   Link       // link: how the Pairs behave from now on
-	Groups [][]NodeID // partition: cut is what is between groups, healed what is within
+	// Directions, of cut, reset, heal, partition and link: whose connections break (each link
+	// once), which are cut, which are healed, and which behave as Link from now on.
+	Reset, Cut, Heal, Linked []Pair
+	Link                     Link
 	// Nodes are those of crash, restart, pause, resume, stop, step-down, unfit and fit.
 	Nodes    []NodeID
 	Unsynced string        // crash: "lose" or "keep" what is being written; by chance if ""

@@ -7,23 +7,25 @@ import (
 )
 
 func TestActionsWithoutNodesThatAreGone(t *testing.T) {
-	ab, bc := Pair{"a", "b"}, Pair{"b", "c"}
-	onLinks := func(do string, pairs ...Pair) Action { return Action{Do: do, Pairs: pairs} }
+	ab, bc, bd := Pair{"a", "b"}, Pair{"b", "c"}, Pair{"b", "d"}
+	cut := func(pairs ...Pair) Action { return Action{Do: "cut", Cut: pairs} }
 	onNodes := func(do string, nodes ...NodeID) Action { return Action{Do: do, Nodes: nodes} }
 	for _, c := range []struct{ action, want Action }{
-		{onLinks("cut", ab, bc), onLinks("cut", bc)},
-		{onLinks("cut", ab), Action{}},
-		{onLinks("reset", ab, bc), onLinks("reset", bc)},
-		{Action{Do: "link", Pairs: []Pair{ab}, Link: Link{Loss: 7}}, Action{}},
+		{cut(ab, bc), cut(bc)},
+		{cut(ab), Action{}},
 		{
-			Action{Do: "link", Pairs: []Pair{ab, bc}, Link: Link{Loss: 7}},
-			Action{Do: "link", Pairs: []Pair{bc}, Link: Link{Loss: 7}},
+			Action{Do: "reset", Reset: []Pair{ab, bc}, Cut: []Pair{ab, bc}},
+			Action{Do: "reset", Reset: []Pair{bc}, Cut: []Pair{bc}},
 		},
-		{Action{Do: "heal", All: true}, Action{Do: "heal", All: true}},
-		{onLinks("heal", ab), Action{}},
+		{Action{Do: "link", Linked: []Pair{ab}, Link: Link{Loss: 7}}, Action{}},
 		{
-			Action{Do: "partition", Groups: [][]NodeID{{"a", "b"}, {"c"}}},
-			Action{Do: "partition", Groups: [][]NodeID{{"b"}, {"c"}}},
+			Action{Do: "link", Linked: []Pair{ab, bc}, Link: Link{Loss: 7}},
+			Action{Do: "link", Linked: []Pair{bc}, Link: Link{Loss: 7}},
+		},
+		{Action{Do: "heal", Heal: []Pair{ab}}, Action{}},
+		{
+			Action{Do: "partition", Cut: []Pair{ab, bc}, Heal: []Pair{bd}},
+			Action{Do: "partition", Cut: []Pair{bc}, Heal: []Pair{bd}},
 		},
 		{
 			Action{Do: "crash", Nodes: []NodeID{"a", "b"}, Unsynced: "lose"},
@@ -41,7 +43,7 @@ func TestActionsWithoutNodesThatAreGone(t *testing.T) {
 			require.Equal(t, c.want, got)
 		}
 	}
-	both := onLinks("cut", ab, bc)
+	both := cut(ab, bc)
 	Without(both, []NodeID{"a"})
-	require.Equal(t, []Pair{ab, bc}, both.Pairs, "the action itself stays as it is")
+	require.Equal(t, []Pair{ab, bc}, both.Cut, "the action itself stays as it is")
 }

@@ -34,6 +34,33 @@ func (s *Sim) Tell(id elector.NodeID, in elector.Input) error {
 	return err
 }
 
+// Partition cuts every link between nodes that are not in the same group, and
+// heals the others. Nodes in no group are alone.
+func (s *Sim) Partition(groups ...[]elector.NodeID) error {
+	of := make([]int, len(s.nodes)) // by node: the number of its group
+	for i := range of {
+		of[i] = -1 - i
+	}
+	for g, ids := range groups {
+		for _, id := range ids {
+			n, err := s.find("partition", id)
+			if err != nil {
+				return err
+			}
+			of[n.index] = g
+		}
+	}
+	for _, l := range s.links {
+		if isStore(l.nodes[1].NodeConfig) {
+			continue // it is on no side; settleStore sees to it
+		}
+		apart := of[l.nodes[0].index] != of[l.nodes[1].index]
+		s.setCut(l, 0, apart)
+		s.setCut(l, 1, apart)
+	}
+	return nil
+}
+
 // Nodes returns the names of all nodes in the order of Config.Nodes.
 func (s *Sim) Nodes() []elector.NodeID {
 	ids := make([]elector.NodeID, len(s.nodes))

@@ -64,33 +64,6 @@ func (s *Sim) HealAll() {
 	}
 }
 
-// Partition cuts every link between nodes that are not in the same group, and
-// heals the others. Nodes in no group are alone.
-func (s *Sim) Partition(groups ...[]elector.NodeID) error {
-	of := make([]int, len(s.nodes)) // by node: the number of its group
-	for i := range of {
-		of[i] = -1 - i
-	}
-	for g, ids := range groups {
-		for _, id := range ids {
-			n, err := s.find("partition", id)
-			if err != nil {
-				return err
-			}
-			of[n.index] = g
-		}
-	}
-	for _, l := range s.links {
-		if isStore(l.nodes[1].NodeConfig) {
-			continue // it is on no side; settleStore sees to it
-		}
-		apart := of[l.nodes[0].index] != of[l.nodes[1].index]
-		s.setCut(l, 0, apart)
-		s.setCut(l, 1, apart)
-	}
-	return nil
-}
-
 // Reset ends the connection of two nodes at once, as when a NAT entry dies; what
 // is under way vanishes. It is made again unless the link is cut.
 func (s *Sim) Reset(a, b elector.NodeID) error {

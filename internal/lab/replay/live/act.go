@@ -22,25 +22,9 @@ import (
 // no effect.
 func (r *run) act(ctx context.Context, a scenario.Action) (note string, err error) {
 	switch a.Do {
-	case "cut":
-		r.faults.setCut(a.Pairs, true)
-		return "", r.pushFaults(ctx)
-	case "partition":
-		r.faults.partition(a.Groups)
-		return "", r.pushFaults(ctx)
-	case "heal":
-		if a.All {
-			clear(r.faults.cut)
-		}
-		r.faults.setCut(a.Pairs, false)
-		return "", r.pushFaults(ctx)
-	case "link":
-		for _, p := range a.Pairs {
-			r.faults.links[p] = a.Link
-		}
-		return "", r.pushFaults(ctx)
-	case "reset":
-		return "", errors.Join(r.reset(ctx, a.Pairs), r.pushFaults(ctx))
+	case "cut", "reset", "heal", "partition", "link":
+		r.faults.add(a)
+		return "", errors.Join(r.reset(ctx, a.Reset), r.pushFaults(ctx))
 	case "transfer":
 		return r.transferFromLeader(ctx, a.To), nil
 	case "step-down":
@@ -151,11 +135,8 @@ func (r *run) sendFaults(ctx context.Context, n *procs.Node) error {
 	}
 }
 
-// reset breaks connections, and cuts the links.
+// reset breaks connections.
 func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
-	for _, p := range pairs {
-		r.faults.setCut([]scenario.Pair{p, {From: p.To, To: p.From}}, true)
-	}
 	for _, p := range pairs {
 		err := r.each([]cluster.NodeID{p.From}, func(n *procs.Node) error {
 			if !r.answers(n) {
@@ -203,24 +184,16 @@ func (f *faultPlan) pairs() (all []scenario.Pair) {
 	return all
 }
 
-func (f *faultPlan) setCut(pairs []scenario.Pair, cut bool) {
-	for _, p := range pairs {
-		if cut {
-			f.cut[p] = true
-		} else {
-			delete(f.cut, p)
-		}
+// add adds what an action does to the network.
+func (f *faultPlan) add(a scenario.Action) {
+	for _, p := range a.Cut {
+		f.cut[p] = true
 	}
-}
-
-// partition cuts what is between groups, and heals what is within one.
-func (f *faultPlan) partition(groups [][]cluster.NodeID) {
-	group := func(id cluster.NodeID) int {
-		return slices.IndexFunc(groups, func(g []cluster.NodeID) bool { return slices.Contains(g, id) })
+	for _, p := range a.Heal {
+		delete(f.cut, p)
 	}
-	for _, p := range f.pairs() {
-		g := group(p.From)
-		f.setCut([]scenario.Pair{p}, g < 0 || g != group(p.To))
+	for _, p := range a.Linked {
+		f.links[p] = a.Link
 	}
 }
 

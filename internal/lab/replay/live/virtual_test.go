@@ -204,29 +204,14 @@ func (p *virtualPlay) setLinks(pairs []scenario.Pair) {
 
 // act does one step of the timeline. The note says why it had no effect.
 func (p *virtualPlay) act(a scenario.Action) (note string) {
-	ctx, pairs := p.Context(), a.Pairs
+	ctx := p.Context()
 	switch a.Do {
-	case "cut", "reset":
-		for _, d := range pairs {
-			p.faults.setCut([]scenario.Pair{d}, true)
-			if a.Do == "reset" {
-				back := scenario.Pair{From: d.To, To: d.From}
-				p.faults.setCut([]scenario.Pair{back}, true)
-				p.c.Faults(d.From).Reset(d.To)
-			}
+	case "cut", "reset", "heal", "partition", "link":
+		p.faults.add(a)
+		for _, d := range a.Reset {
+			p.c.Faults(d.From).Reset(d.To)
 		}
-	case "heal":
-		if a.All {
-			pairs = p.faults.pairs()
-		}
-		p.faults.setCut(pairs, false)
-	case "partition":
-		p.faults.partition(a.Groups)
-		pairs = p.faults.pairs()
-	case "link":
-		for _, d := range pairs {
-			p.faults.links[d] = a.Link
-		}
+		p.setLinks(p.faults.pairs())
 	case "transfer":
 		leader := p.c.Leader()
 		if leader == "" {
@@ -236,9 +221,6 @@ func (p *virtualPlay) act(a scenario.Action) (note string) {
 			return err.Error()
 		}
 		return ""
-	}
-	if len(pairs) > 0 || a.Do == "partition" {
-		p.setLinks(p.faults.pairs())
 	}
 	nodes := a.Nodes
 	if i := slices.Index(nodes, p.c.Leader()); a.Do == "crash" && i >= 0 {
