@@ -115,7 +115,6 @@ type rules struct {
 	wait, result, check, beat member.Timer
 }
 
-// Input implements member.Rules.
 func (r *rules) Input(in algorithm.Input) {
 	switch in := in.(type) {
 	case elector.LinkUp:
@@ -129,7 +128,6 @@ func (r *rules) Input(in algorithm.Input) {
 	}
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	msg := message.(Message)
 	switch msg.Kind {
@@ -318,7 +316,7 @@ func (r *rules) random() time.Duration {
 	return r.Draw(r.Timing.MaxRandomWait/time.Millisecond+1) * time.Millisecond
 }
 
-// Tick implements member.Rules: it does what is due.
+// Tick does what is due.
 func (r *rules) Tick() algorithm.Time {
 	if r.Due(&r.check) {
 		r.check = r.After(r.Timing.HeartbeatBroadcast / 2)

@@ -42,14 +42,12 @@
 package ble
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // BLE is ballot leader election.
@@ -69,16 +67,8 @@ func tuned(t elector.Timing, l algorithm.Link) elector.Timing {
 	return t
 }
 
-// Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.
-type Ballot struct {
-	N   uint64
-	Pid uint64 // from 1; 0 for no ballot
-}
-
-func (b Ballot) above(c Ballot) bool { return b.N > c.N || b.N == c.N && b.Pid > c.Pid }
-
-// String returns n.pid.
-func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.N, b.Pid) }
+// Ballot is of one server's leadership.
+type Ballot = member.Ballot
 
 // HBRequest asks for a heartbeat.
 type HBRequest struct{ Round uint64 }
@@ -118,7 +108,7 @@ type rules struct {
 // begin begins with ballot 1; a server that has promised before begins below all ballots, and
 // with its promise as the leader, so that it cannot claim a ballot of its life before.
 func begin(m *member.Member) member.Rules {
-	r := &rules{Member: m, happy: true, current: Ballot{N: 1, Pid: uint64(len(m.Cfg.Order) - m.Self)}}
+	r := &rules{Member: m, happy: true, current: Ballot{N: 1, Pid: m.Pid()}}
 	r.leader = r.current
 	if disk, ok := m.Disk.(Disk); ok {
 		r.current.N, r.leader, r.promise = 0, disk.Promise, disk.Promise
@@ -128,7 +118,6 @@ func begin(m *member.Member) member.Rules {
 	return r
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	switch msg := message.(type) {
 	case HBRequest:
@@ -140,21 +129,19 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 			r.replies = append(r.replies, msg)
 		}
 	case Prepare:
-		if msg.Ballot.above(r.promise) {
+		if msg.Ballot.Above(r.promise) {
 			r.promise = msg.Ballot
 			r.see("Prepare")
 		}
 	}
 }
 
-// Input implements member.Rules.
 func (r *rules) Input(in algorithm.Input) {
 	if _, ok := in.(elector.Tick); ok && r.Due(&r.timeout) {
 		r.hbTimeout()
 	}
 }
 
-// Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
 	r.Save(Disk{r.promise})
 	return r.timeout.When()
@@ -164,21 +151,19 @@ func (r *rules) Tick() algorithm.Time {
 func (r *rules) hbTimeout() {
 	why := "end of round"
 	for _, reply := range r.replies {
-		if reply.Ballot.above(r.leader) {
-			r.leader = reply.Ballot
-		}
+		r.leader.Raise(reply.Ballot)
 	}
 	r.updateHappiness()
 	if r.takesOver() {
 		r.current.N = r.leader.N + 1
 		r.leader, r.happy, why = r.current, true, "takeover"
 	}
-	if r.promise.above(r.leader) {
+	if r.promise.Above(r.leader) {
 		r.leader, r.happy = r.promise, true
 	}
 	r.leads = r.leader == r.current
 	ask := r.Send
-	if r.leads && r.current.above(r.promise) {
+	if r.leads && r.current.Above(r.promise) {
 		r.promise, ask = r.current, r.Hold
 		r.Hold(member.All, Prepare{r.current})
 	}
@@ -190,7 +175,7 @@ func (r *rules) updateHappiness() {
 	followers, led := 1, false // potential followers of this server; its leader is happy
 	aboveHappy := false        // someone is happy with a higher ballot
 	for _, reply := range r.replies {
-		if !reply.Leader.above(r.current) {
+		if !reply.Leader.Above(r.current) {
 			followers++
 		} else if reply.Happy {
 			aboveHappy = true
@@ -220,19 +205,15 @@ func (r *rules) newRound(ask func(to int, request algorithm.Message)) {
 // see is the view after the ballots have changed. The log does not lead in a ballot below
 // its promise.
 func (r *rules) see(why string) {
-	b, voters := r.leader, uint64(len(r.Cfg.Order))
-	if r.promise.above(b) {
-		b = r.promise
-	}
-	r.Become(elector.Follower, member.Nobody, why)
-	r.Term = lsn.Term(b.N*voters + b.Pid)
-	if 0 < b.Pid && b.Pid <= voters { // of other voters, on an older disk or a peer's, it may be any
-		r.Leader = int(voters - b.Pid)
-	}
+	b := r.leader
+	b.Raise(r.promise)
+	leader, term := r.Owner(b)
+	r.Become(elector.Follower, leader, why)
+	r.Term = term
 	switch {
 	case r.leads && b == r.current:
 		r.Role = elector.Leader
-	case b.Pid == r.current.Pid: // a ballot of its life before
+	case leader == r.Self: // a ballot of its life before
 		r.Leader, r.Term = member.Nobody, 0
 	}
 }

@@ -17,7 +17,7 @@ func TestCallsOfTwoLivesHaveOtherNumbers(t *testing.T) {
 	number := func(entropy uint64) uint64 {
 		m := bully.Strict.New(cfg)
 		wake := m.Step(0, entropy, algorithm.Start{}).Wake
-		return m.Step(wake, 0, elector.Tick{}).Messages[0].Message.(bully.AreYouUp).Number
+		return m.Step(wake, 0, elector.Tick{}).Messages[0].Message.(bully.Call).Number
 	}
 	require.NotEqual(t, number(1<<60), number(2<<60))
 }

@@ -67,6 +67,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // The three variants.
@@ -109,8 +110,54 @@ func sendHigher(m *member.Member, msg algorithm.Message) {
 	}
 }
 
-func sendLower(m *member.Member, msg algorithm.Message) {
-	for i := m.Self + 1; i < len(m.Cfg.Order); i++ {
-		m.Send(i, msg)
+// Messages of Bully and UUID.
+type (
+	// Election tells a higher member of an election.
+	Election struct {
+		Epoch lsn.Term // with UUID
 	}
+	// Answer says that a higher member takes the election over.
+	Answer struct{}
+	// Coordinator says that the sender leads.
+	Coordinator struct {
+		Epoch lsn.Term // with UUID
+	}
+	// OK answers Election, Coordinator and MemberFailed with UUID.
+	OK struct{}
+	// Heartbeat says that the sender leads.
+	Heartbeat struct{}
+)
+
+// Messages of UUID's detector.
+type (
+	// Ping asks whether the member is alive.
+	Ping struct{ For algorithm.NodeID } // who wants to know it; "" for the sender
+	// PingRequest asks for a Ping to a member.
+	PingRequest struct{ Member algorithm.NodeID }
+	// Ack says that a member is alive.
+	Ack struct{ Member, For algorithm.NodeID }
+	// MemberFailed says that a member is not.
+	MemberFailed struct{ Member algorithm.NodeID }
+)
+
+// Call calls a procedure of Strict at another member.
+type Call struct {
+	Kind   string `codec:"-"` // the procedure
+	Number uint64 // of the caller's phase; Return echoes it
 }
+
+// Return says that a procedure was executed.
+type Return struct {
+	Number uint64
+	No     bool // the answer to AreYouNormal
+}
+
+// Name is what the source calls the message.
+func (Election) Name() string     { return "ELECTION" }
+func (Answer) Name() string       { return "ANSWER" }
+func (Coordinator) Name() string  { return "COORDINATOR" }
+func (Heartbeat) Name() string    { return "HEARTBEAT" }
+func (Ping) Name() string         { return "FD_PING" }
+func (PingRequest) Name() string  { return "FD_PING_REQUEST" }
+func (Ack) Name() string          { return "ACK" }
+func (MemberFailed) Name() string { return "MEMBER_FAILED" }

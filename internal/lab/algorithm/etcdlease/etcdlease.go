@@ -44,11 +44,8 @@ var EtcdLease = algorithm.Algorithm{
 	New:              member.Maker(begin),
 	Store:            store.New(&store.Etcd, looks),
 	OneLeaderPerTerm: true,
-	Tuned: func(t elector.Timing, _ algorithm.Link) elector.Timing {
-		t.HeartbeatBroadcast, t.HeartbeatMissCount = 2*time.Second, 30 // a TTL of 60 s
-		return t
-	},
-	Deviates: "below a TTL of 5 s the clients look at their clocks more often",
+	Tuned:            algorithm.OnAnyLink(2*time.Second, 30), // a TTL of 60 s
+	Deviates:         "below a TTL of 5 s the clients look at their clocks more often",
 }
 
 // looks is how often client and store look at their clocks.

@@ -78,7 +78,6 @@ func begin(m *member.Member) member.Rules {
 
 func (r *rules) random(d time.Duration) member.Timer { return r.After(d + r.Draw(d)) }
 
-// Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
 	if r.Role == elector.Candidate && !r.pre && r.Saved == r.disk {
 		r.votes.Put(r.Self, true)
@@ -169,7 +168,6 @@ func (r *rules) lease() {
 	}
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	msg := message.(raft.Message)
 	switch msg.Kind {

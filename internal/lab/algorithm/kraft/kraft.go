@@ -133,7 +133,6 @@ func (r *rules) send(to int, msg Message) {
 
 func (r *rules) disk() Disk { return Disk{r.Term, r.log, r.Name(r.Leader), r.voted} }
 
-// Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
 	wins, lost := r.Quorum(r.yes), len(r.Cfg.Order)-r.no.Count() < r.Cfg.Elector.QuorumSize()
 	switch due := r.Due(&r.timer); {
@@ -194,7 +193,6 @@ func (r *rules) Input(in algorithm.Input) {
 	}
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	msg := message.(Message)
 	news := msg.Epoch == r.Term && msg.Leader != "" && r.Leader == member.Nobody

@@ -69,10 +69,7 @@ func variant(name, title string, releases bool) algorithm.Algorithm {
 			return e
 		}),
 		Store: member.Maker(serve), OneLeaderPerTerm: true,
-		Tuned: func(t elector.Timing, _ algorithm.Link) elector.Timing {
-			t.HeartbeatBroadcast, t.HeartbeatMissCount = time.Second, 15 // 15, 10 and 2 s
-			return t
-		},
+		Tuned:    algorithm.OnAnyLink(time.Second, 15), // 15, 10 and 2 s
 		Deviates: "a process that has ended starts again at once",
 	}
 }

@@ -97,7 +97,6 @@ func (r *rules) say(to int, msg Message) {
 	r.Hold(to, msg)
 }
 
-// Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
 	r.watch()
 	switch candidate := r.Role == elector.Candidate; {
@@ -187,7 +186,6 @@ func (r *rules) end(term lsn.Term, why string) {
 	r.Term, r.election, r.takeover, r.timeout = term, member.Timer{}, member.Timer{}, r.offset(1)
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	msg := message.(Message)
 	if r.silence[from] = r.After(r.t); msg.Kind != "replSetHeartbeat" && msg.Term > r.Term {

@@ -40,12 +40,9 @@
 package multipaxos
 
 import (
-	"fmt"
-
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // MultiPaxos is the election with phase 1.
@@ -58,22 +55,8 @@ var MultiPaxos = algorithm.Algorithm{
 	Deviates:         "phase 1 has the election's ballots; the log is one message a round",
 }
 
-// Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.
-type Ballot struct {
-	N   uint64
-	Pid uint64 // from 1
-}
-
-func (b Ballot) above(c Ballot) bool { return b.N > c.N || b.N == c.N && b.Pid > c.Pid }
-
-func (b *Ballot) raise(to Ballot) {
-	if to.above(*b) {
-		*b = to
-	}
-}
-
-// String returns n.pid.
-func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.N, b.Pid) }
+// Ballot is of one server's leadership.
+type Ballot = member.Ballot
 
 // The messages.
 type (
@@ -85,12 +68,12 @@ type (
 		Ballot Ballot // the sender's own
 		Leader Ballot // the leader's, as the sender knows it
 	}
-	// Phase1a asks for a promise.
-	Phase1a struct{ Ballot Ballot }
-	// Phase1b says that the sender has promised.
-	Phase1b struct{ Ballot Ballot }
-	// Phase2a is the log's message of a leader.
-	Phase2a struct{ Ballot Ballot }
+	// Phase is Phase1a, which asks for a promise, Phase1b, which says that the sender has promised,
+	// or Phase2a, the log's message of a leader.
+	Phase struct {
+		Kind   string `codec:"-"`
+		Ballot Ballot
+	}
 	// Nack answers Phase1a and Phase2a below the promise.
 	Nack struct{ Promise Ballot }
 )
@@ -113,7 +96,7 @@ type server struct {
 }
 
 func begin(m *member.Member) member.Rules {
-	s := &server{Member: m, current: Ballot{Pid: uint64(len(m.Cfg.Order) - m.Self)}}
+	s := &server{Member: m, current: Ballot{Pid: m.Pid()}}
 	disk, _ := m.Disk.(Disk)
 	s.promise = disk.Promise
 	s.newRound()
@@ -133,20 +116,12 @@ func (s *server) Receive(from int, msg algorithm.Message) {
 		s.Send(from, HBReply{msg.Round, s.current, s.leader})
 	case HBReply:
 		s.replied(from, msg)
-	case Phase1a:
-		if s.accept(from, msg.Ballot, "Phase1a") {
-			s.Hold(from, Phase1b(msg))
-		}
-	case Phase2a:
-		s.accept(from, msg.Ballot, "Phase2a")
-	case Phase1b:
-		if msg.Ballot == s.current {
-			s.promised(from)
-		}
+	case Phase:
+		s.phase(from, msg)
 	case Nack:
-		if msg.Promise.above(s.current) && s.leader == s.current {
+		if msg.Promise.Above(s.current) && s.leader == s.current {
 			s.Why = "Nack"
-			s.promise.raise(msg.Promise)
+			s.promise.Raise(msg.Promise)
 			s.prepare()
 		}
 	}
@@ -157,8 +132,8 @@ func (s *server) replied(from int, reply HBReply) {
 		return
 	}
 	s.replies.Put(from, true)
-	s.top.raise(reply.Ballot)
-	if reply.Leader.above(s.leader) {
+	s.top.Raise(reply.Ballot)
+	if reply.Leader.Above(s.leader) {
 		s.elect(reply.Leader, "a leader by hearsay")
 	}
 }
@@ -167,7 +142,7 @@ func (s *server) replied(from int, reply HBReply) {
 func (s *server) checkLeader() {
 	switch {
 	case !s.Quorum(s.replies):
-	case s.leader.above(s.top):
+	case s.leader.Above(s.top):
 		s.current.N, s.leader = s.leader.N+1, Ballot{}
 		s.Why = "the leader does not answer"
 	case s.leader != s.top:
@@ -185,21 +160,28 @@ func (s *server) elect(b Ballot, why string) {
 
 // prepare begins phase 1, in a ballot past the promise.
 func (s *server) prepare() {
-	if !s.current.above(s.promise) {
+	if !s.current.Above(s.promise) {
 		s.current.N = s.promise.N + 1
 	}
 	s.leader, s.promise, s.phase1bs = s.current, s.current, member.Set{}
-	s.Hold(member.All, Phase1a{s.current})
+	s.Hold(member.All, Phase{"Phase1a", s.current})
 }
 
-// accept promises a ballot, or refuses it.
-func (s *server) accept(from int, b Ballot, why string) bool {
-	if s.promise.above(b) {
+// phase promises a ballot, or refuses it, or counts a promise.
+func (s *server) phase(from int, msg Phase) {
+	switch {
+	case msg.Kind == "Phase1b":
+		if msg.Ballot == s.current {
+			s.promised(from)
+		}
+		return
+	case s.promise.Above(msg.Ballot):
 		s.Send(from, Nack{s.promise})
-		return false
+		return
+	case msg.Kind == "Phase1a":
+		s.Hold(from, Phase{"Phase1b", msg.Ballot})
 	}
-	s.promise, s.Why = b, why
-	return true
+	s.promise, s.Why = msg.Ballot, msg.Kind
 }
 
 // promised counts a Phase1b of the present ballot.
@@ -220,9 +202,9 @@ func (s *server) Tick() algorithm.Time {
 		switch {
 		case s.leader != s.current:
 		case s.Quorum(s.phase1bs):
-			s.Broadcast(Phase2a{s.current})
+			s.Broadcast(Phase{"Phase2a", s.current})
 		default:
-			s.Hold(member.All, Phase1a{s.current})
+			s.Hold(member.All, Phase{"Phase1a", s.current})
 		}
 		s.checkLeader()
 		s.newRound()
@@ -233,18 +215,18 @@ func (s *server) Tick() algorithm.Time {
 
 // View has the higher of the leader's ballot and the promise.
 func (s *server) View() algorithm.View {
-	b, n := s.leader, uint64(len(s.Cfg.Order))
-	b.raise(s.promise)
-	v := algorithm.View{Role: elector.Follower, Term: lsn.Term(b.N*n + b.Pid)}
+	b := s.leader
+	b.Raise(s.promise)
+	leader, term := s.Owner(b)
+	v := algorithm.View{Role: elector.Follower, Leader: s.Name(leader), Term: term}
 	switch {
-	case b.Pid == 0 || b.Pid > n: // nobody, or of other voters, on an older disk
-	case b.Pid != s.current.Pid:
-		v.Leader = s.Cfg.Order[n-b.Pid]
+	case leader != s.Self:
 	case s.leader != s.current || b != s.current: // of the life before
+		v.Leader = ""
 	case s.Quorum(s.phase1bs):
-		v.Role, v.Leader = elector.Leader, s.Cfg.Self()
+		v.Role = elector.Leader
 	default:
-		v.Role = elector.Candidate
+		v.Role, v.Leader = elector.Candidate, ""
 	}
 	return v
 }

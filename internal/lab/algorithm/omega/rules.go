@@ -25,7 +25,6 @@ func (r *rules) join() {
 // shared is the clock that all share.
 func (r *rules) shared() algorithm.Time { return r.Now + r.Skew }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	switch msg := message.(type) {
 	case Alive:

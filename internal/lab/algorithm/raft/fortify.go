@@ -2,7 +2,6 @@ package raft
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
@@ -65,12 +64,6 @@ type fortification struct {
 	by      []uint64       // by rank: in which epoch it was fortified in it
 	until   algorithm.Time // LeadSupportUntil
 	stepsTo lsn.Term       // the term to follow in when that has passed; 0 for none
-}
-
-// cockroach has the source's defaults, which are for links of up to 600 ms there and back.
-func cockroach(t elector.Timing, _ algorithm.Link) elector.Timing {
-	t.HeartbeatBroadcast, t.HeartbeatMissCount = time.Second, 3
-	return t
 }
 
 func (r *rules) beginFortified() Disk {

@@ -70,7 +70,7 @@ func (r *rules) order(to int, kind Kind) {
 	}
 }
 
-// Lease implements member.Rules. It begins when the newest AppendEntries left that a quorum, this
+// Lease begins when the newest AppendEntries left that a quorum, this
 // node included, has answered.
 func (r *rules) Lease() elector.Lease {
 	switch {

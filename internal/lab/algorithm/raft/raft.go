@@ -30,7 +30,7 @@ func define(name, title, source string, v variant) algorithm.Algorithm {
 	case v == (variant{}):
 		tuned = dissertation
 	case v.fortify:
-		tuned = cockroach
+		tuned = algorithm.OnAnyLink(time.Second, 3) // the source's, for up to 600 ms there and back
 	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
 		Leased: v.lease || v.fortify, Tuned: tuned,
@@ -46,6 +46,22 @@ func define(name, title, source string, v variant) algorithm.Algorithm {
 			return r
 		}),
 	}
+}
+
+// dissertation has time-outs of 10 to 20 times the one-way latency, and not below the 150 ms to
+// 300 ms that it calls conservative (chapter 9). Of heartbeats it says only that they are more
+// frequent; here they are five times as frequent.
+func dissertation(t elector.Timing, l algorithm.Link) elector.Timing {
+	e := max(10*l.Longest(), 150*time.Millisecond)
+	t.HeartbeatBroadcast, t.HeartbeatMissCount = e/5, 5
+	return t
+}
+
+// etcd has its documentation's heartbeats of a round trip and time-outs of 10, and not below the
+// defaults, which are said to suit local networks.
+func etcd(t elector.Timing, l algorithm.Link) elector.Timing {
+	t.HeartbeatBroadcast, t.HeartbeatMissCount = max(2*l.Longest(), 100*time.Millisecond), 10
+	return t
 }
 
 // Disk is a node's durable state.
@@ -79,7 +95,6 @@ type rules struct {
 	granted, rejected member.Set // the answers to it
 }
 
-// Tick implements member.Rules.
 func (r *rules) Tick() algorithm.Time {
 	if r.fort != nil {
 		return r.tickFortified()
@@ -99,7 +114,6 @@ func (r *rules) deadline() algorithm.Time {
 	return r.since.Add(r.timeout)
 }
 
-// Input implements member.Rules.
 func (r *rules) Input(in algorithm.Input) {
 	switch in := in.(type) {
 	case elector.Tick:
@@ -133,7 +147,6 @@ func (r *rules) saved() Disk {
 	return r.Saved.(Disk)
 }
 
-// Receive implements member.Rules.
 func (r *rules) Receive(from int, message algorithm.Message) {
 	if r.fort != nil && (!r.fort.Awake() || r.fort.Receive(from, message)) {
 		return

@@ -34,6 +34,15 @@ type Support struct {
 	Expiration algorithm.Time // 0 if it was withdrawn
 }
 
+// extend takes support of a higher epoch, and a later expiration in the same one.
+func (s *Support) extend(to Support) {
+	if to.Epoch > s.Epoch {
+		*s = to
+	} else if to.Epoch == s.Epoch {
+		s.Expiration = max(s.Expiration, to.Expiration)
+	}
+}
+
 // Heartbeat asks for Support.
 type Heartbeat struct {
 	Support
@@ -135,23 +144,14 @@ func (s *Store) Receive(from int, msg algorithm.Message) bool {
 
 // support extends what this store gives.
 func (s *Store) support(to int, asked Support) Support {
-	given := &s.state.For[to]
-	if asked.Epoch > given.Epoch {
-		*given = asked
-	} else if asked.Epoch == given.Epoch {
-		given.Expiration = max(given.Expiration, asked.Expiration)
-	}
-	return *given
+	s.state.For[to].extend(asked)
+	return s.state.For[to]
 }
 
 // supported notes what this store is given.
 func (s *Store) supported(by int, given Support) {
 	s.state.MaxEpoch = max(s.state.MaxEpoch, given.Epoch)
-	if mine := &s.from[by]; given.Epoch > mine.Epoch {
-		*mine = given
-	} else if given.Epoch == mine.Epoch {
-		mine.Expiration = max(mine.Expiration, given.Expiration)
-	}
+	s.from[by].extend(given)
 }
 
 // Tick withdraws what has expired, and reports whether it has sent heartbeats. It returns when to

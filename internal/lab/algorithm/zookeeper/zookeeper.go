@@ -48,10 +48,7 @@ var ZooKeeper = algorithm.Algorithm{
 		func(t elector.Timing) time.Duration { return t.HeartbeatBroadcast }),
 	OneLeaderPerTerm: true,
 	// Curator asks for 60 s; a server with ticks of 2 s gives 20 of them at most.
-	Tuned: func(t elector.Timing, _ algorithm.Link) elector.Timing {
-		t.HeartbeatBroadcast, t.HeartbeatMissCount = 2*time.Second, 20
-		return t
-	},
+	Tuned:    algorithm.OnAnyLink(2*time.Second, 20),
 	Deviates: "children come with what a client reads of each",
 }
 
