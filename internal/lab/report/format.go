@@ -57,17 +57,16 @@ func padLeft(s string, width int) string { return fmt.Sprintf("%*s", width, clip
 // Wrap breaks s between words into lines of at most width runes. A word that is
 // longer has a line for itself. There is one line at least.
 func Wrap(s string, width int) []string {
-	var lines []string
-	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }) {
-		last := len(lines) - 1
-		if last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
-			lines[last] += " " + word
-			continue
+	lines := []string{""}
+	for i, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }) {
+		switch last := &lines[len(lines)-1]; {
+		case i == 0:
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
 		}
-		lines = append(lines, word)
-	}
-	if len(lines) == 0 {
-		return []string{""}
 	}
 	return lines
 }

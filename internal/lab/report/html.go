@@ -37,12 +37,9 @@ type pageRun struct {
 func pageEvents(h *history.History) (events []event, more int) {
 	events = eventsOf(h)
 	if n := len(h.Arrows); n == history.MaxArrows {
-		last := event{At: h.Arrows[n-1].Sent, Text: "messages are not recorded from here on"}
-		at := slices.IndexFunc(events, func(e event) bool { return e.At > last.At })
-		if at < 0 {
-			at = len(events)
-		}
-		events = slices.Insert(events, at, last)
+		events = append(events,
+			event{At: h.Arrows[n-1].Sent, Text: "messages are not recorded from here on"})
+		slices.SortStableFunc(events, event.compare)
 	}
 	shown := min(len(events), mostPageEvents)
 	return events[:shown], len(events) - shown
@@ -110,10 +107,7 @@ func writePage(w io.Writer, badge, look string, runs []verdict.Run) error {
 				digest(style), digest(script)),
 		})
 	}
-	if failed != nil {
-		return fmt.Errorf("write report: %w", failed)
-	}
-	return nil
+	return written(failed)
 }
 
 // packed are the JSON Lines of runs, compressed: messages repeat themselves.

@@ -18,18 +18,13 @@ import (
 // the error of w.
 func JSON(w io.Writer, runs []verdict.Run) error {
 	out := bufio.NewWriter(w)
-	enc := json.NewEncoder(out)
+	enc, err := json.NewEncoder(out), error(nil)
 	for i, r := range runs {
 		for _, o := range jsonRun(i, r) {
-			if err := enc.Encode(o); err != nil {
-				return fmt.Errorf("write report: %w", err)
-			}
+			err = cmp.Or(err, enc.Encode(o))
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
+	return written(cmp.Or(err, out.Flush()))
 }
 
 // object is a JSON object as pairs of key and value, which keep their order. What

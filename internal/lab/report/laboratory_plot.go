@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -133,15 +132,6 @@ func Brief(v float64) string {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
 	return text
-}
-
-// picture is what was drawn.
-func (s *sheet) picture(width int, title, about string) []byte {
-	var b bytes.Buffer
-	if err := s.write(&b, width, title, about); err != nil {
-		panic(err) // a buffer takes all
-	}
-	return b.Bytes()
 }
 
 // Dots is a picture of some columns of a Grid: a panel for each, and a line in it for each line.

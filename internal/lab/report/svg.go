@@ -82,7 +82,8 @@ func SVG(w io.Writer, runs []verdict.Run) error {
 		x += 19 + len(look.Name)*letterWidth + 8
 	}
 	s.y += 12
-	return s.write(w, pictureWidth, title, about)
+	_, err := w.Write(s.picture(pictureWidth, title, about))
+	return written(err)
 }
 
 // pictureFigures is the run in one line, which has room for two leaders only where there are.
@@ -119,9 +120,9 @@ func (s *sheet) legend() []look {
 	return known
 }
 
-// write writes what was drawn as one picture.
-func (s *sheet) write(w io.Writer, width int, title, about string) error {
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" `+
+// picture is what was drawn.
+func (s *sheet) picture(width int, title, about string) []byte {
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" `+
 		`width="%[1]d" height="%[2]d" role="img" class="bmq">
 <title>%[3]s</title>
 <desc>%[4]s</desc>
@@ -130,10 +131,6 @@ func (s *sheet) write(w io.Writer, width int, title, about string) error {
 %[6]s<rect class="paper" width="%[1]d" height="%[2]d"/>
 %[7]s</svg>
 `, width, s.y+margin, safe(title), safe(about), pictureStyle, hatches, s.body.String())
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
 }
 
 // mostReigns bounds how many leaderships a description lists one by one.
@@ -144,23 +141,22 @@ func describeRuns(runs []verdict.Run) (title, about string) {
 	if len(runs) == 0 {
 		return "nothing was run", ""
 	}
-	for i, r := range runs {
+	for _, r := range runs {
+		before := " "
 		if len(runs) > 1 {
-			about += variant(r.History) + ": "
+			before += variant(r.History) + ": "
 		}
 		reigns := reignsOf(r.History)
 		for _, reign := range reigns[:min(len(reigns), mostReigns)] {
-			about += fmt.Sprintf("%s from %s to %s; ", reign, seconds(reign.from), seconds(reign.to))
+			about += before + reign.String() + " from " + during(reign.from, reign.to)
+			before = "; "
 		}
 		if more := len(reigns) - mostReigns; more > 0 {
-			about += fmt.Sprintf("and %s more; ", count(more))
+			about += "; and " + count(more) + " more"
 		}
-		about = strings.TrimSuffix(about, "; ") + "."
-		if i < len(runs)-1 {
-			about += " "
-		}
+		about += "."
 	}
-	return runs[0].History.Scenario, about
+	return runs[0].History.Scenario, about[1:]
 }
 
 // x is the place of a moment in tenths of a pixel; moments outside are at the
@@ -211,9 +207,4 @@ func safe(text string) string {
 }
 
 // tenths writes tenths of a pixel.
-func tenths(v int) string {
-	if v%10 == 0 {
-		return fmt.Sprint(v / 10)
-	}
-	return fmt.Sprintf("%d.%d", v/10, v%10)
-}
+func tenths(v int) string { return strconv.FormatFloat(float64(v)/10, 'f', -1, 64) }

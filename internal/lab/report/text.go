@@ -193,19 +193,18 @@ type printer struct {
 }
 
 func newPrinter(w io.Writer, o TextOptions) *printer {
-	width := o.Width
-	if width == 0 {
-		width = 80
-	}
-	return &printer{out: bufio.NewWriter(w), width: max(width, 60), color: o.Color}
+	return &printer{bufio.NewWriter(w), max(cmp.Or(o.Width, 80), 60), o.Color}
 }
 
 // close writes what is left and returns the first error.
-func (p *printer) close() error {
-	if err := p.out.Flush(); err != nil {
-		return fmt.Errorf("write report: %w", err)
+func (p *printer) close() error { return written(p.out.Flush()) }
+
+// written is the error of a report.
+func written(err error) error {
+	if err != nil {
+		err = fmt.Errorf("write report: %w", err)
 	}
-	return nil
+	return err
 }
 
 // line writes one line, without spaces at its end.
@@ -236,14 +235,12 @@ func (p *printer) paint(s string, how ...color.Attribute) string {
 // tick is the mark of what held or did not, padded to five columns.
 func (p *printer) tick(held bool) string {
 	switch {
-	case held && p.color:
-		return p.paint("\u2713", color.FgGreen, color.Bold) + "    "
+	case !p.color:
+		return map[bool]string{true: "ok   ", false: "FAIL "}[held]
 	case held:
-		return "ok   "
-	case p.color:
-		return p.paint("\u2717", color.FgRed, color.Bold) + "    "
+		return p.paint("\u2713", color.FgGreen, color.Bold) + "    "
 	}
-	return "FAIL "
+	return p.paint("\u2717", color.FgRed, color.Bold) + "    "
 }
 
 // event is one line of what happened: a mark of the timeline, a transition of a node, or that
@@ -278,9 +275,11 @@ func eventsOf(h *history.History) (all []event) {
 			all = append(all, event{At: r.from, Text: r.String(), Bad: bad(r)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(all, event.compare)
 	return all
 }
+
+func (e event) compare(other event) int { return cmp.Compare(e.At, other.At) }
 
 // begins says who leads at first, and in which term if the algorithm has any.
 func begins(h *history.History, first reign) string {

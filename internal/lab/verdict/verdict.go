@@ -81,11 +81,7 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 		n := h.Summarize(e.From, e.To).LeaderChanges
 		return want.Range.Holds(float64(n)), e.From, fmt.Sprintf("leader changes: %d", n)
 	case "max_term":
-		end := e.To
-		if e.Moment() {
-			end++
-		}
-		highest := h.MaxTermIn(e.From, end)
+		highest := h.MaxTermIn(e.From, end(e))
 		return highest <= want.Term, e.From, fmt.Sprintf("highest term %d", highest)
 	case "availability":
 		share := h.Summarize(e.From, e.To).Availability
@@ -97,13 +93,13 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 	return false, e.From, fmt.Sprintf("this program cannot judge %q", want.Key)
 }
 
+// end is that of the window, of which it is no part; a moment is a window of 1 ns.
+func end(e scenario.Expectation) time.Duration { return max(e.To, e.From+1) }
+
 // judgeLeader wants every reign of the window to be of one of these leaders, in
 // the term that is wanted, and with all the followers that are wanted.
 func judgeLeader(h *history.History, e scenario.Expectation) (bool, time.Duration, string) {
-	want, reigns := e.Want, h.Reigns(e.From, e.To)
-	if e.Moment() {
-		reigns = []history.Reign{{From: e.From, To: e.From, Leader: h.LeaderAt(e.From)}}
-	}
+	want, reigns := e.Want, h.Reigns(e.From, end(e))
 	for _, r := range reigns {
 		if !slices.Contains(want.Nodes, r.Leader) {
 			return false, r.From, whoLed(h, r)
@@ -175,11 +171,7 @@ func judgeNoLeader(h *history.History, e scenario.Expectation) (bool, time.Durat
 			continue
 		}
 		for _, s := range l.Spans {
-			overlaps := s.From < e.To && s.To > e.From
-			if e.Moment() {
-				overlaps = s.From <= e.From && e.From < s.To
-			}
-			if !overlaps || s.Process == history.Down || s.Leader == "" {
+			if s.From >= end(e) || s.To <= e.From || s.Process == history.Down || s.Leader == "" {
 				continue
 			}
 			from := max(s.From, e.From)
