@@ -148,7 +148,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 		r.response(from, msg)
 	case HeartbeatResponse:
 		if r.Role == elector.Leader && msg.Term > r.Term {
-			r.preempted(msg.Term)
+			r.give(msg.Term, "a higher term")
 		}
 	case ScoutingRequest:
 		r.Send(from, Message{ScoutingResponse, r.Term,
@@ -214,7 +214,7 @@ func (r *rules) response(from int, msg Message) {
 	switch {
 	case msg.Term < r.Term || r.Role == elector.Follower:
 	case r.Role == elector.Leader && msg.Term > r.Term:
-		r.preempted(msg.Term)
+		r.give(msg.Term, "a higher term")
 	case no && msg.Term > r.Term:
 		r.Term = msg.Term
 		r.leaderless("a higher term")
@@ -286,17 +286,13 @@ func (r *rules) unavailable(peer int) {
 	}
 	r.support.Put(peer, false)
 	if r.Role == elector.Leader && !r.Quorum(r.support) {
-		r.give("quorum lost")
+		r.give(r.Term, "quorum lost")
 	}
 }
 
-// preempted ends leadership by a higher term.
-func (r *rules) preempted(term lsn.Term) {
+// give ends leadership, perhaps by a higher term.
+func (r *rules) give(term lsn.Term, why string) {
 	r.Term = term
-	r.give("a higher term")
-}
-
-func (r *rules) give(why string) {
 	r.leaderless(why)
 	r.say(member.All, LeadershipCession)
 }

@@ -63,20 +63,8 @@ type machine struct {
 }
 
 func begin(m *member.Member) member.Rules {
-	c := &machine{looks: algorithm.Time(looks(m.Timing)), booted: m.Now, Client: store.Client{
-		Member: m, API: &store.Etcd, TTL: m.Timing.Inactivity(), Oldest: "lowest create revision"}}
-	c.NewSession("start")
-	return c
-}
-
-// Input asks again when there is a new connection, and ends the session with the process.
-func (m *machine) Input(in algorithm.Input) {
-	switch in := in.(type) {
-	case elector.LinkUp:
-		m.Resume(in.Peer)
-	case elector.Stop:
-		m.Call(m.API.Revoke)
-	}
+	return &machine{looks: algorithm.Time(looks(m.Timing)), booted: m.Now,
+		Client: store.Begin(m, &store.Etcd, "lowest create revision")}
 }
 
 // Tick looks at the clock.

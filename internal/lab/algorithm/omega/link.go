@@ -8,39 +8,14 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// links is what all links have in common.
-type links struct {
-	ask    detector.QoS // its zero: fixed timers
-	limits detector.Limits
-	detect time.Duration // T_D^u
-	eta    time.Duration // until the receiver has said what it wants
-}
-
-func newLinks(cfg *elector.Config) links {
-	t := cfg.Timing
-	if cfg.QoS == (detector.QoS{}) {
-		return links{detect: t.Inactivity(), eta: t.HeartbeatBroadcast}
+// limit sets what all links have in common.
+func (r *rules) limit() {
+	r.detect, r.eta = r.Timing.Inactivity(), r.Timing.HeartbeatBroadcast
+	if r.ask = r.Cfg.Elector.QoS; r.ask != (detector.QoS{}) {
+		r.limits = r.Timing.Periods()
+		r.limits.Detection = 0 // that is for a lease
+		r.detect, r.eta = r.ask.Detect, max(r.limits.Longest/4, r.limits.Shortest)
 	}
-	limits := t.Periods()
-	limits.Detection = 0 // that is for a lease
-	return links{
-		ask: cfg.QoS, limits: limits, detect: cfg.QoS.Detect,
-		eta: max(limits.Longest/4, limits.Shortest),
-	}
-}
-
-// link is the link to another process, and the one from it.
-type link struct {
-	number          uint64         // of the newest heartbeat to it
-	scheduled, next algorithm.Time // when that heartbeat and the next one are due
-	eta             time.Duration
-
-	epoch    algorithm.Time // of its newest life
-	newest   uint64         // number of its heartbeats
-	deadline algorithm.Time // the freshness point, while it is active
-	nfde     *detector.NFDE
-	monitor  detector.Monitor
-	tuning   detector.Tuning
 }
 
 // born makes a fresh record of a new life. The link is the same, and the answer goes at once.

@@ -79,8 +79,8 @@ func define(name, title string, k kind) algorithm.Algorithm {
 		Tuned:    tuned,
 		Deviates: "a connection stands for the hello, and links are not probed before they are trusted",
 		New: member.Maker(func(m *member.Member) member.Rules {
-			r := &rules{Member: m, kind: k, links: newLinks(&m.Cfg.Elector),
-				processes: make([]process, len(m.Cfg.Order))}
+			r := &rules{Member: m, kind: k, processes: make([]process, len(m.Cfg.Order))}
+			r.limit()
 			r.join()
 			return r
 		}),
@@ -92,19 +92,33 @@ func define(name, title string, k kind) algorithm.Algorithm {
 type rules struct {
 	*member.Member
 	kind
-	links
 	processes []process // by rank, this one too
+
+	ask    detector.QoS // its zero: fixed timers
+	limits detector.Limits
+	detect time.Duration // T_D^u
+	eta    time.Duration // until the receiver has said what it wants
 
 	epoch algorithm.Time // when this process started, on the clock that all share
 	sends bool
 }
 
-// process is what is known of one process.
+// process is what is known of one process, and of the links to it and from it.
 type process struct {
 	active     bool
 	acc, start algorithm.Time
 	local      int // the local leader that it advertises
-	link
+
+	number          uint64         // of the newest heartbeat to it
+	scheduled, next algorithm.Time // when that heartbeat and the next one are due
+	eta             time.Duration
+
+	epoch    algorithm.Time // of its newest life
+	newest   uint64         // number of its heartbeats
+	deadline algorithm.Time // the freshness point, while it is active
+	nfde     *detector.NFDE
+	monitor  detector.Monitor
+	tuning   detector.Tuning
 }
 
 func (r *rules) Input(in algorithm.Input) {

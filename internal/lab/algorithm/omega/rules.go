@@ -14,7 +14,7 @@ const unheard = algorithm.Time(math.MinInt64)
 func (r *rules) join() {
 	r.epoch = r.shared()
 	for i := range r.processes {
-		r.processes[i] = process{link: link{eta: r.eta}}
+		r.processes[i] = process{eta: r.eta}
 		r.processes[i].born(r.Now, unheard)
 	}
 	self := &r.processes[r.Self]

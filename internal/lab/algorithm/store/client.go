@@ -19,12 +19,19 @@ type Client struct {
 	TTL     time.Duration
 	Oldest  string         // why the member with the oldest key leads
 	Session uint64         // the lease; 0 for none
-	Pending Request        // has no answer yet; zero if there is none
 	Sent    algorithm.Time // when the newest request was
 
 	key     uint64 // this member's; 0 for none
 	watches []uint64
 	xid     uint64
+	pending Request // has no answer yet; zero if there is none
+}
+
+// Begin asks the store for a lease of the inactivity interval.
+func Begin(m *member.Member, api *API, oldest string) Client {
+	c := Client{Member: m, API: api, TTL: m.Timing.Inactivity(), Oldest: oldest}
+	c.NewSession("start")
+	return c
 }
 
 // NewSession gives up the lease, and the key with it, and asks for another.
@@ -37,33 +44,36 @@ func (c *Client) NewSession(why string) {
 // Call asks for what has an answer. What was asked before does not count any more.
 func (c *Client) Call(kind string) {
 	c.xid++
-	c.Pending = Request{Kind: kind, Xid: c.xid, Lease: c.Session}
+	c.pending = Request{Kind: kind, Xid: c.xid, Lease: c.Session}
 	switch kind {
 	case c.API.Grant:
-		c.Pending.TTL = c.TTL
+		c.pending.TTL = c.TTL
 	case c.API.Watch:
-		c.Pending.Watches = c.watches
+		c.pending.Watches = c.watches
 	}
-	c.Post(c.Pending)
+	c.post(c.pending)
 }
 
 // KeepAlive renews the lease.
-func (c *Client) KeepAlive() { c.Post(Request{Kind: c.API.KeepAlive, Lease: c.Session}) }
+func (c *Client) KeepAlive() { c.post(Request{Kind: c.API.KeepAlive, Lease: c.Session}) }
 
-// Post sends a request.
-func (c *Client) Post(r Request) {
+// post sends a request.
+func (c *Client) post(r Request) {
 	c.Sent = c.Now
 	c.Send(member.Store, r)
 }
 
-// Resume asks again, over a new connection to the store, for what has no answer, and for what it
-// watches.
-func (c *Client) Resume(peer algorithm.NodeID) {
-	switch {
-	case peer != algorithm.StoreNode:
-	case c.Pending.Xid != 0:
-		c.Post(c.Pending)
-	case len(c.watches) > 0:
+// Input asks again, over a new connection to the store, for what has no answer, and for what it
+// watches, and ends the lease with the process.
+func (c *Client) Input(in algorithm.Input) {
+	up, _ := in.(elector.LinkUp)
+	_, stop := in.(elector.Stop)
+	switch connected := up.Peer == algorithm.StoreNode; {
+	case stop:
+		c.Call(c.API.Revoke)
+	case connected && c.pending.Xid != 0:
+		c.post(c.pending)
+	case connected && len(c.watches) > 0:
 		c.Call(c.API.Watch)
 	}
 }
@@ -71,7 +81,7 @@ func (c *Client) Resume(peer algorithm.NodeID) {
 // Answered reports whether a message answers the pending request.
 func (c *Client) Answered(msg algorithm.Message) bool {
 	r, ok := msg.(Reply)
-	return ok && r.Xid != 0 && r.Xid == c.Pending.Xid
+	return ok && r.Xid != 0 && r.Xid == c.pending.Xid
 }
 
 // Hear goes on with the recipe.
@@ -83,8 +93,8 @@ func (c *Client) Hear(msg algorithm.Message) {
 	if !c.Answered(msg) {
 		return
 	}
-	r, kind := msg.(Reply), c.Pending.Kind
-	c.Pending = Request{}
+	r, kind := msg.(Reply), c.pending.Kind
+	c.pending = Request{}
 	switch kind {
 	case c.API.Grant:
 		if c.Session = r.Lease; c.key != 0 {

@@ -60,28 +60,21 @@ type machine struct {
 }
 
 func begin(m *member.Member) member.Rules {
-	c := &machine{heard: m.Now, Client: store.Client{Member: m, API: &store.ZooKeeper,
-		TTL: m.Timing.Inactivity(), Oldest: "smallest znode"}}
-	c.NewSession("start")
-	return c
+	return &machine{heard: m.Now, Client: store.Begin(m, &store.ZooKeeper, "smallest znode")}
 }
 
-// Input follows the connection, and ends the session with the process. A client waits for a silent
-// connection until its own limit, longer than the network does, which makes another meanwhile.
+// Input follows the connection. A client waits for a silent one until its own limit, longer than
+// the network does, which makes another meanwhile.
 func (m *machine) Input(in algorithm.Input) {
-	switch in := in.(type) {
-	case elector.LinkDown:
-		if in.Peer == algorithm.StoreNode && in.Evidence != elector.EvidenceTimeout && m.connected {
-			m.suspend()
-		}
-	case elector.LinkUp:
-		if m.connected {
-			m.Resume(in.Peer)
-		} else if in.Peer == algorithm.StoreNode {
-			m.Call(m.API.Grant)
-		}
-	case elector.Stop:
-		m.Call(m.API.Revoke)
+	down, _ := in.(elector.LinkDown)
+	up, _ := in.(elector.LinkUp)
+	switch {
+	case m.connected && down.Peer == algorithm.StoreNode && down.Evidence != elector.EvidenceTimeout:
+		m.suspend()
+	case !m.connected && up.Peer == algorithm.StoreNode:
+		m.Call(m.API.Grant)
+	default:
+		m.Client.Input(in)
 	}
 }
 
