@@ -65,8 +65,8 @@ func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
 // deviations has a line for each algorithm.
 func deviations() (lines []string) {
 	for _, a := range replay.Algorithms() {
-		text := fmt.Sprintf("- **%s** (%s): %s.", a.Name, a.Source, cmp.Or(a.Deviates, "nowhere"))
-		lines = append(lines, strings.Join(report.Wrap(text, 98), "\n  "))
+		lines = append(lines,
+			entry("- **%s** (%s): %s.", a.Name, a.Source, cmp.Or(a.Deviates, "nowhere")))
 	}
 	return lines
 }
@@ -75,17 +75,19 @@ func deviations() (lines []string) {
 // recovery, too.
 func lossLines(losses []Loss) (lines []string) {
 	for _, l := range losses {
-		figures := worstLosses(l, false)
-		for i, f := range worstLosses(l, true) {
-			if i == 0 {
-				f = "with own timers " + f
-			}
-			figures = append(figures, f)
+		own := worstLosses(l, true)
+		if len(own) > 0 {
+			own[0] = "with own timers " + own[0]
 		}
-		text := fmt.Sprintf("- **%s**: %s. %s.", l.Topology, strings.Join(figures, "; "), l.Why)
-		lines = append(lines, strings.Join(report.Wrap(text, 98), "\n  "))
+		figures := strings.Join(append(worstLosses(l, false), own...), "; ")
+		lines = append(lines, entry("- **%s**: %s. %s.", l.Topology, figures, l.Why))
 	}
 	return lines
+}
+
+// entry is one of a list.
+func entry(format string, args ...any) string {
+	return strings.Join(report.Wrap(fmt.Sprintf(format, args...), 98), "\n  ")
 }
 
 // worstLosses has, of each metric, the network on which ours is behind most.

@@ -103,8 +103,6 @@ func (c Cell) play(ctx context.Context, seeds int) (Row, error) {
 		if runs[i], err = c.run(sc, o); err != nil {
 			return Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
 		}
-	}
-	for i := range runs {
 		runs[i].Bytes = float64(runs[i].Messages) * size.mean()
 	}
 	row := c.row()

@@ -137,6 +137,9 @@ func Load(o ReplayOptions, paths ...string) (*Replay, error) {
 			if written, _ := scenario.Load(file); o.Compare && !reflect.DeepEqual(sc, written) {
 				sc.About = "" // is true of what is written
 			}
+			if o.Seed != nil {
+				sc.Seed = *o.Seed
+			}
 			v.Scenario = o.Reduced.Apply(sc)
 			job = append(job, v)
 		}
@@ -225,7 +228,7 @@ func (b *Replay) playVariant(
 		run, err = b.playLive(ctx, v.Scenario, worker)
 	} else {
 		run, err = replay.Simulate(v.Scenario, replay.Options{
-			Seed: b.seedOf(v), Arrows: b.Format == "html" || b.Format == "json",
+			Seed: v.Seed, Arrows: b.Format == "html" || b.Format == "json",
 			Algorithm: v.algorithm,
 		})
 	}
@@ -258,11 +261,4 @@ func (b *Replay) playLive(
 		}}, nil
 	}
 	return run, err
-}
-
-func (b *Replay) seedOf(v variant) uint64 {
-	if b.Seed != nil {
-		return *b.Seed
-	}
-	return v.Seed
 }

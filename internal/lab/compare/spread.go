@@ -37,10 +37,9 @@ func (b *Replay) spreadAll(ctx context.Context) (held bool, err error) {
 func (b *Replay) spread(ctx context.Context, w io.Writer, v variant) (bool, error) {
 	failed := make([]bool, b.Runs)
 	all := make([]history.Summary, b.Runs)
-	first := b.seedOf(v)
 	play := func(_ context.Context, _, i int) error {
 		run, err := replay.Simulate(v.Scenario,
-			replay.Options{Algorithm: v.algorithm, Seed: first + uint64(i)})
+			replay.Options{Algorithm: v.algorithm, Seed: v.Seed + uint64(i)})
 		if err == nil {
 			failed[i], all[i] = !run.Held(), run.History.Summarize(0, run.History.Duration)
 		}
@@ -62,7 +61,7 @@ func (b *Replay) spread(ctx context.Context, w io.Writer, v variant) (bool, erro
 	if err := report.Distribution(w, all, b.textOptions()); err != nil || unmet < 0 {
 		return true, err
 	}
-	o := replay.Options{Algorithm: v.algorithm, Seed: first + uint64(unmet), Arrows: true}
+	o := replay.Options{Algorithm: v.algorithm, Seed: v.Seed + uint64(unmet), Arrows: true}
 	run, err := replay.Simulate(v.Scenario, o)
 	if err != nil {
 		return false, err

@@ -30,8 +30,13 @@ type Summary struct {
 // Summarize computes the figures of a window.
 func (h *History) Summarize(from, to time.Duration) Summary {
 	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.needless(from, to),
-		Elections: h.elections(from, to),
-		MaxTerm:   h.MaxTermIn(from, to), Overlap: h.Overlap(from, to)}
+		Elections: h.elections(from, to), MaxTerm: h.MaxTermIn(from, to), Availability: 1}
+	moments := append(h.Moments(from, to), to)
+	for i, t := range moments[:len(moments)-1] {
+		if len(h.ClaimantsAt(t)) > 1 {
+			s.Overlap += moments[i+1] - t
+		}
+	}
 	last, gap := NodeID(""), time.Duration(0)
 	for _, r := range h.Reigns(h.beginning(), from) {
 		last = cmp.Or(r.Leader, last)
@@ -48,7 +53,6 @@ func (h *History) Summarize(from, to time.Duration) Summary {
 		}
 		last, gap = r.Leader, 0
 	}
-	s.Availability = 1
 	if to > from {
 		s.Availability = 1 - float64(s.Leaderless)/float64(to-from)
 	}
@@ -130,17 +134,14 @@ func (h *History) LeaderAt(t time.Duration) NodeID {
 
 // follow reports whether a quorum follows a node that has what it needs to act.
 func (h *History) follow(id NodeID, t time.Duration) bool {
-	apart := h.apart(id, t, t)
-	if h.Store != nil {
-		return h.FollowersAt(id, t) >= h.Quorum && h.Store.At(t).Process == Up && !apart[h.Store.Node]
-	}
-	count := 0
+	apart, count := h.apart(id, t, t), 0
 	for i := range h.Lanes {
-		if l := &h.Lanes[i]; l.follows(id, t) && !apart[l.Node] {
+		if l := &h.Lanes[i]; l.follows(id, t) && (h.Store != nil || !apart[l.Node]) {
 			count++
 		}
 	}
-	return count >= h.Quorum
+	return count >= h.Quorum &&
+		(h.Store == nil || h.Store.At(t).Process == Up && !apart[h.Store.Node])
 }
 
 // apart are those that a node did not reach in both directions all the time from one moment to
@@ -173,28 +174,6 @@ func (h *History) ClaimantsAt(t time.Duration) (nodes []NodeID) {
 		}
 	}
 	return nodes
-}
-
-// Overlap is the time of a window in which more than one node claims to lead.
-func (h *History) Overlap(from, to time.Duration) (sum time.Duration) {
-	moments := append(h.Moments(from, to), to)
-	for i, t := range moments[:len(moments)-1] {
-		if len(h.ClaimantsAt(t)) > 1 {
-			sum += moments[i+1] - t
-		}
-	}
-	return sum
-}
-
-// FollowersAt counts the voters that follow id at a moment, itself included.
-func (h *History) FollowersAt(id NodeID, t time.Duration) int {
-	count := 0
-	for i := range h.Lanes {
-		if h.Lanes[i].follows(id, t) {
-			count++
-		}
-	}
-	return count
 }
 
 func (l *Lane) follows(id NodeID, t time.Duration) bool {

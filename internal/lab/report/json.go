@@ -88,13 +88,9 @@ func jsonRun(index int, r verdict.Run) []object {
 // jsonTimeline is what happened in order of time; at the same time, in the order
 // marks, cuts, transitions, messages.
 func jsonTimeline(h *history.History, line func(kind string, fields ...any) object) []object {
-	type timed struct {
-		at   time.Duration
-		line object
-	}
-	var all []timed
+	var lines []object
 	add := func(kind string, at time.Duration, fields ...any) {
-		all = append(all, timed{at, line(kind, append([]any{"at_s", at.Seconds()}, fields...)...)})
+		lines = append(lines, line(kind, append([]any{"at_s", at.Seconds()}, fields...)...))
 	}
 	for _, m := range h.Marks {
 		add("mark", m.At, "text", m.Text, "note", m.Note)
@@ -112,11 +108,8 @@ func jsonTimeline(h *history.History, line func(kind string, fields ...any) obje
 		add("message", a.Sent, "received_s", finite(a.Received), "from", a.From, "to", a.To,
 			"kind", a.Kind, "text", a.Text)
 	}
-	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	lines := make([]object, len(all))
-	for i, t := range all {
-		lines[i] = t.line
-	}
+	at := func(o object) float64 { return o[5].(float64) } // at_s comes after type and run
+	slices.SortStableFunc(lines, func(a, b object) int { return cmp.Compare(at(a), at(b)) })
 	return lines
 }
 

@@ -283,10 +283,8 @@ func (s *sheet) messageRow(h *history.History) {
 	if len(h.Sent) == 0 {
 		return
 	}
-	most := 1
-	for _, b := range h.Sent {
-		most = max(most, b.Count)
-	}
+	fewer := func(a, b history.Bucket) int { return cmp.Compare(a.Count, b.Count) }
+	most := max(1, slices.MaxFunc(h.Sent, fewer).Count)
 	var items []item
 	for _, b := range h.Sent {
 		tip := fmt.Sprintf("%s messages\nsent within %s from %s", count(b.Count), history.BucketSize,
