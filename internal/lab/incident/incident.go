@@ -56,8 +56,7 @@ type Incident struct {
 	Text       []byte                   // the scenario
 
 	Options
-	first   string // the node by whose clock the times are
-	sources []Source
+	sources []Source                    // the times are by the clock of the first
 	records []recording.Record          // of all nodes, in the order of time
 	setup   recording.Setup             // of the election
 	setups  map[string]*recording.Setup // of the nodes
@@ -103,7 +102,6 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 	if len(in.sources) == 0 {
 		return nil, errors.New("no node has recorded anything")
 	}
-	in.first = in.sources[0].Node
 	in.compareClocks()
 	for _, s := range in.sources {
 		in.records = append(in.records, s.Records...)

@@ -15,27 +15,20 @@ type loss struct {
 	why      string
 }
 
-// outage is a time in which packets between two nodes vanished, or connections broke.
-type outage struct {
-	cut Step
-	to  time.Time
-}
-
 // findCuts finds the links that were lost although both processes worked, and adds the
 // steps that follow, as few as possible.
 func (in *Incident) findCuts() {
 	var cuts, resets, heals []Step
 	for i, a := range in.nodes {
 		for _, b := range in.nodes[i+1:] {
-			for _, o := range in.outages(a, b) {
-				if o.cut.Reset {
-					resets = append(resets, o.cut)
-				} else {
-					cuts = append(cuts, o.cut)
-				}
-				if !o.to.Equal(forever) {
-					heals = append(heals, Step{At: o.to.Add(-dialTime), Do: "heal", Pairs: o.cut.Pairs,
-						Why: "the links came back"})
+			for _, s := range in.outages(a, b) {
+				switch {
+				case s.Do == "heal":
+					heals = append(heals, s)
+				case s.Reset:
+					resets = append(resets, s)
+				default:
+					cuts = append(cuts, s)
 				}
 			}
 		}
@@ -81,8 +74,9 @@ func (in *Incident) losses(node, peer string) (all []loss) {
 	return all
 }
 
-// outages joins what both ends saw of the link between two nodes.
-func (in *Incident) outages(a, b string) (all []outage) {
+// outages are when packets between two nodes vanished, or connections broke, and when links came
+// back, by what both ends saw of the link.
+func (in *Incident) outages(a, b string) (all []Step) {
 	here, there := in.losses(a, b), in.losses(b, a)
 	for _, l := range here {
 		other := loss{from: l.from, to: l.to} // it noticed nothing
@@ -111,7 +105,7 @@ const (
 // addOutage adds an outage unless the end or a pause of a process explains the loss. An end
 // that gives up hears nothing: the way to it is cut. The other end then hears its goodbye,
 // if the way to that one is open.
-func (in *Incident) addOutage(all []outage, a, b string, here, there loss) []outage {
+func (in *Incident) addOutage(all []Step, a, b string, here, there loss) []Step {
 	from, to := earlier(here.from, there.from), earlier(here.to, there.to)
 	hither, thither := scenario.Pair{From: id(b), To: id(a)}, scenario.Pair{From: id(a), To: id(b)}
 	cut := Step{At: from, Do: "cut", Pairs: []scenario.Pair{hither, thither}, Why: bothWays}
@@ -137,7 +131,11 @@ func (in *Incident) addOutage(all []outage, a, b string, here, there loss) []out
 	default:
 		cut.Reset, cut.Why = true, broke
 	}
-	return append(all, outage{cut, to})
+	if all = append(all, cut); !to.Equal(forever) {
+		all = append(all, Step{At: to.Add(-dialTime), Do: "heal", Pairs: cut.Pairs,
+			Why: "the links came back"})
+	}
+	return all
 }
 
 func id(node string) scenario.NodeID { return scenario.NodeID(node) }

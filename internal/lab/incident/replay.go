@@ -135,13 +135,12 @@ func (in *Incident) recordsOf(l *history.Lane) (records []recording.Record) {
 		r.Time, r.Node = in.Start.Add(at), string(l.Node)
 		records = append(records, r)
 	}
-	down := true
+	was := history.Down
 	for _, s := range l.Spans {
-		if now := s.Process == history.Down; now != down {
-			if down = now; !down {
-				add(s.From, recording.Record{Kind: recording.Started})
-			}
+		if was == history.Down && s.Process != was {
+			add(s.From, recording.Record{Kind: recording.Started})
 		}
+		was = s.Process
 	}
 	for _, t := range l.Transitions {
 		add(t.At, recording.Record{Kind: recording.Transition, To: t.To.String(),

@@ -21,7 +21,7 @@ const clockTime = "15:04:05.000"
 func (in *Incident) write(seed uint64) []byte {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Who led, by the clock of %s:", in.first)
+	line("# Who led, by the clock of %s:", in.sources[0].Node)
 	for _, l := range in.Led {
 		line("#   %s", leadership(&l))
 	}

@@ -22,7 +22,7 @@ func (in *Incident) Report(w io.Writer, r *Replay) error {
 	var b bytes.Buffer
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("Incident from %s to %s, by the clock of %s", in.Start.Format(time.DateTime),
-		in.End.Format(time.TimeOnly), in.first)
+		in.End.Format(time.TimeOnly), in.sources[0].Node)
 	for _, node := range slices.Sorted(maps.Keys(in.Clocks)) {
 		line("The clock of %s is %s ahead: put right", node, in.Clocks[node].Round(time.Millisecond))
 	}

@@ -249,7 +249,7 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 		}
 		return note, s.Err()
 	case "crash":
-		how := sim.Crash{Unsynced: unsynced[a.Unsynced]}
+		how := sim.Crash{Unsynced: sim.Unsynced(a.Unsynced)}
 		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Crash(id, how) })
 	case "restart":
 		return "", each(a.Nodes, func(id elector.NodeID) error {
@@ -272,11 +272,6 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 		return "", each(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Do == "fit") })
 	}
 	return "", fmt.Errorf("the simulator cannot %s", a.Do)
-}
-
-// unsynced are the ways to crash by their words in the format.
-var unsynced = map[string]sim.Unsynced{
-	"": sim.UnsyncedByChance, "lose": sim.UnsyncedLost, "keep": sim.UnsyncedKept,
 }
 
 // each calls f for all items until one fails.

@@ -84,7 +84,7 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 
 // cut reads a cut or an isolation, which is a cut of all links of nodes.
 func (b *builder) cut(k *actionKeys, a *Action) (text string) {
-	how, resetText := "", ""
+	how := ""
 	const right = "silent (the default: packets vanish) or reset (connections break)"
 	read(b, k.How, &how, oneOf(right, "silent", "reset"))
 	if a.Do == "isolate" {
@@ -93,14 +93,17 @@ func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 		if len(ids) > 0 {
 			b.needsLinks(k.Isolate.place, a.Cut)
 		}
-		text, resetText = phrase("isolate", texts(ids)), phrase("isolate", texts(ids))+" (reset)"
+		if text = phrase("isolate", texts(ids)); how == "reset" {
+			text += " (reset)"
+		}
 	} else {
 		l := b.links(k.Cut, false)
-		a.Cut = l.pairs
-		text, resetText = phrase("cut", l.texts), phrase("reset", l.texts)
-		if how == "reset" && l.half.there() {
-			b.at(l.half.place, "a reset ends a connection, which has two directions: write a-b, not %s",
-				l.half.text)
+		if a.Cut, text = l.pairs, phrase("cut", l.texts); how == "reset" {
+			text = phrase("reset", l.texts)
+			if l.half.there() {
+				b.at(l.half.place, "a reset ends a connection, which has two directions: "+
+					"write a-b, not %s", l.half.text)
+			}
 		}
 	}
 	if a.Do = "cut"; how != "reset" {
@@ -111,7 +114,7 @@ func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 	for _, p := range a.Reset {
 		a.Cut = append(a.Cut, Pair{p.To, p.From})
 	}
-	return resetText
+	return text
 }
 
 // oneOf returns a parser of words; right is what would be right.
@@ -164,35 +167,22 @@ func (b *builder) flat(at place, side []NodeID) {
 }
 
 // setLink reads new behavior of links; what is left out is the network's.
-func (b *builder) setLink(m mapping[setLinkKeys], a *Action) (about []string) {
+func (b *builder) setLink(m mapping[setLinkKeys], a *Action) []string {
 	between, given := m.keys.Between, m.keys.Behavior
 	if !between.there() {
 		b.at(m.place, "link does not say which: add between, as in between: a-b")
 		return nil
 	}
 	a.Link = b.s.Network
-	b.link(&given, &a.Link)
+	said := b.link(&given, &a.Link)
 	l := b.links(between, true)
 	if l.all {
 		b.needsLinks(between.place, l.pairs)
 	}
-	a.Linked, about = l.pairs, l.texts
-	for _, field := range []struct {
-		given scalar
-		is    string
-	}{
-		{given.Delay, span(a.Link.Delay)}, {given.Jitter, span(a.Link.Jitter)},
-		{given.Loss, percent(a.Link.Loss)}, {given.Duplicate, percent(a.Link.Duplicate)},
-		{given.Reorder, percent(a.Link.Reorder)},
-	} {
-		if field.given.there() {
-			about = append(about, field.given.key+"="+field.is)
-		}
+	if a.Linked = l.pairs; said == nil {
+		said = []string{"as at first"}
 	}
-	if given == (linkKeys{}) {
-		about = append(about, "as at first")
-	}
-	return about
+	return append(l.texts, said...)
 }
 
 // process reads what is done to the processes of nodes.

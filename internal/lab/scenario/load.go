@@ -164,13 +164,24 @@ func (b *builder) build(k *fileKeys) {
 	}
 }
 
-// link reads how a link behaves; what is left out stays as it is in l.
-func (b *builder) link(k *linkKeys, l *Link) {
-	read(b, k.Delay, &l.Delay, parseDuration)
-	read(b, k.Jitter, &l.Jitter, parseDuration)
-	read(b, k.Loss, &l.Loss, parseShare)
-	read(b, k.Duplicate, &l.Duplicate, parseShare)
-	read(b, k.Reorder, &l.Reorder, parseShare)
+// link reads how a link behaves, and returns what was said; what is left out stays as it is in l.
+func (b *builder) link(k *linkKeys, l *Link) (said []string) {
+	duration := func(s scalar, to *time.Duration) {
+		if read(b, s, to, parseDuration) {
+			said = append(said, s.key+"="+span(*to))
+		}
+	}
+	share := func(s scalar, to *int) {
+		if read(b, s, to, parseShare) {
+			said = append(said, s.key+"="+percent(*to))
+		}
+	}
+	duration(k.Delay, &l.Delay)
+	duration(k.Jitter, &l.Jitter)
+	share(k.Loss, &l.Loss)
+	share(k.Duplicate, &l.Duplicate)
+	share(k.Reorder, &l.Reorder)
+	return said
 }
 
 // begin reads the leadership of time 0, and reports why there could be none.

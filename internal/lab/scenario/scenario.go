@@ -12,7 +12,8 @@
 //
 //	here       builder.cut makes an Action of the pairs a->b and b->a
 //	simulated  replay's player.do calls sim.Cut for each; sim.setCut sets
-//	           direction.cut, and what is sent or arrives there is lost
+//	           direction.cut, and what is sent or arrives there is lost;
+//	           armReadDeadline ends the connection after LinkTimeout
 //	live       replay's live.act notes the pairs in its faultPlan and sends each
 //	           process its own by the admin API (POST /v1/faults); its mesh drops them
 package scenario

@@ -29,10 +29,6 @@
 // resume, stop and restart; their clocks run at rates of their own. A Checker looks at
 // every single event, and a run ends at the first violation.
 //
-// How a scenario's {cut: [a-b]} gets here: replay calls Sim.Cut for both directions;
-// setCut marks direction.cut; from then on transmit loses what is sent and arrive what
-// arrives there, and armReadDeadline ends the connection after LinkTimeout.
-//
 // An hour of five nodes is some hundred thousand events: what happens to every message allocates
 // nothing but the message and its box (queue.go).
 //

@@ -14,10 +14,9 @@ import (
 // noteElector looks at what a step of an elector did, before its messages leave.
 func (s *Sim) noteElector(n *node, in algorithm.Input) {
 	eff := &n.elector.Effects
-	n.state = n.elector.State()
-	if term := n.state.Term; term != n.term {
-		n.term = term
-		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
+	was := n.state.Term
+	if n.state = n.elector.State(); n.state.Term != was {
+		s.observe(Event{Kind: EventTerm, Node: n.id, Term: n.state.Term})
 	}
 	for _, t := range eff.Transitions {
 		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})

@@ -43,11 +43,7 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 	}
 	for g, ids := range groups {
 		for _, id := range ids {
-			n, err := s.find("partition", id)
-			if err != nil {
-				return err
-			}
-			of[n.index] = g
+			of[s.byName[id].index] = g
 		}
 	}
 	for _, l := range s.links {
@@ -109,11 +105,7 @@ func (s *Sim) IssueAll() error {
 // Inject delivers a message that no node sent, whoever it says it is from. What
 // is paused or does not run hears nothing.
 func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
-	n, err := s.find("inject", to)
-	if err != nil {
-		return err
-	}
-	if n.awake() {
+	if n := s.byName[to]; n.awake() {
 		in := algorithm.Received{From: from, Message: ours.Message{Message: m}}
 		s.observeMessage(EventDelivered, n.id, from, &happening{in: in})
 		s.hear(n, in)

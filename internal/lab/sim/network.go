@@ -8,34 +8,28 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// pair returns the link between two nodes and the index of the second.
-func (s *Sim) pair(do string, from, to elector.NodeID) (*link, int, error) {
+// onWay does something to the link between two nodes, in the direction to the second, whose index
+// it is given.
+func (s *Sim) onWay(what string, from, to elector.NodeID, do func(l *link, i int)) error {
 	a, b := s.byName[from], s.byName[to]
 	if a == nil || b == nil || a == b {
-		return nil, 0, fmt.Errorf("%s %s->%s: these are not two nodes", do, from, to)
+		return fmt.Errorf("%s %s->%s: these are not two nodes", what, from, to)
 	}
 	l := a.link(b)
-	return l, l.side(b), nil
+	do(l, l.side(b))
+	return nil
 }
 
 // Cut makes one direction silent: packets vanish, those under way too (see transmit
 // and armReadDeadline). Cutting what is cut changes nothing.
 func (s *Sim) Cut(from, to elector.NodeID) error {
-	l, i, err := s.pair("cut", from, to)
-	if err == nil {
-		s.setCut(l, i, true)
-	}
-	return err
+	return s.onWay("cut", from, to, func(l *link, i int) { s.setCut(l, i, true) })
 }
 
 // Heal ends a Cut of one direction. Connections that were given up meanwhile are
 // made again within Config.Redial.
 func (s *Sim) Heal(from, to elector.NodeID) error {
-	l, i, err := s.pair("heal", from, to)
-	if err == nil {
-		s.setCut(l, i, false)
-	}
-	return err
+	return s.onWay("heal", from, to, func(l *link, i int) { s.setCut(l, i, false) })
 }
 
 func (s *Sim) setCut(l *link, i int, cut bool) {
@@ -67,12 +61,10 @@ func (s *Sim) HealAll() {
 // Reset ends the connection of two nodes at once, as when a NAT entry dies; what
 // is under way vanishes. It is made again unless the link is cut.
 func (s *Sim) Reset(a, b elector.NodeID) error {
-	l, _, err := s.pair("reset", a, b)
-	if err == nil {
+	return s.onWay("reset", a, b, func(l *link, _ int) {
 		s.observe(Event{Kind: EventReset, Node: a, Peer: b})
 		s.reset(l)
-	}
-	return err
+	})
 }
 
 func (s *Sim) reset(l *link) {
@@ -83,16 +75,12 @@ func (s *Sim) reset(l *link) {
 
 // SetFaults replaces the faults of one direction, for what is sent from now on.
 func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
-	l, i, err := s.pair("faults", from, to)
-	if err != nil {
-		return err
-	}
-	l.dirs[i].Faults = f.withDefaults()
-	s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Detail: l.dirs[i].Faults})
-	for _, n := range l.nodes {
-		s.measure(n)
-	}
-	return nil
+	return s.onWay("faults", from, to, func(l *link, i int) {
+		l.dirs[i].Faults = f.withDefaults()
+		s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Detail: l.dirs[i].Faults})
+		s.measure(l.nodes[0])
+		s.measure(l.nodes[1])
+	})
 }
 
 // send puts messages on the way to those of their receivers that are connected.

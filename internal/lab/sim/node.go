@@ -9,7 +9,6 @@ import (
 	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // node is a member: its disk, and while it runs the process with its machine.
@@ -26,7 +25,6 @@ type node struct {
 	machine algorithm.Machine // nil while no process runs
 	elector *ours.Machine     // the same, if it is that; nil if not
 	view    algorithm.View    // of any other machine, after its last step
-	term    lsn.Term          // of the elector, after its last step
 	clock   clock
 	paused  bool
 	leaving bool                 // told to stop
@@ -122,7 +120,10 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 		s.check(spec.Broken("wedge", "%s asks for a tick at %s, where its clock is at %s already, "+
 			"%d times in a row", n.id, eff.Wake, now, n.spins))
 	}
-	s.rearm(n, eff.Wake)
+	// A tick that is queued for an earlier time looks again.
+	if n.wake = max(n.clock.When(eff.Wake), s.now); n.wake < n.wakeQueued {
+		s.queueTick(n)
+	}
 	if n.elector != nil {
 		s.serveElector(n)
 	}
@@ -151,14 +152,6 @@ func (s *Sim) noteView(n *node, why string) {
 	}})
 	if is.Role == elector.Leader && s.cfg.Algorithm.OneLeaderPerTerm {
 		s.check(s.spec.Leads(n.id, is.Term))
-	}
-}
-
-// rearm queues the tick that the machine asked for, unless an earlier one is queued
-// already: that one will look again.
-func (s *Sim) rearm(n *node, wake elector.Time) {
-	if n.wake = max(n.clock.When(wake), s.now); n.wake < n.wakeQueued {
-		s.queueTick(n)
 	}
 }
 

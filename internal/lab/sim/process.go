@@ -12,13 +12,13 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
-// Unsynced says what a crash does to terms that were being written.
-type Unsynced uint8
+// Unsynced says what a crash does to terms that were being written, as scenarios do.
+type Unsynced string
 
 const (
-	UnsyncedByChance Unsynced = iota // the seed decides how many of them the disk keeps
-	UnsyncedLost                     // none
-	UnsyncedKept                     // all: durable, though the process did not live to hear it
+	UnsyncedByChance Unsynced = ""     // the seed decides how many of them the disk keeps
+	UnsyncedLost     Unsynced = "lose" // none
+	UnsyncedKept     Unsynced = "keep" // all: durable, though the process did not live to hear it
 )
 
 // Crash is how a process dies.
@@ -29,21 +29,14 @@ type Crash struct {
 	Silent bool
 }
 
-// find returns the node of that name.
-func (s *Sim) find(do string, id elector.NodeID) (*node, error) {
-	n, ok := s.byName[id]
-	if !ok {
-		return nil, fmt.Errorf("%s: no node is named %q", do, id)
-	}
-	return n, nil
-}
-
 // process returns a node that runs (or does not), as do needs it.
 func (s *Sim) process(do string, id elector.NodeID, running bool) (*node, error) {
-	n, err := s.find(do, id)
+	n := s.byName[id]
 	switch {
-	case err != nil || n.running() == running:
-		return n, err
+	case n == nil:
+		return nil, fmt.Errorf("%s: no node is named %q", do, id)
+	case n.running() == running:
+		return n, nil
 	case running:
 		return n, fmt.Errorf("%s does not run", id)
 	default:
@@ -108,7 +101,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	s.endProcessWork(n) // a data directory has one process at a time
 	n.machine = s.newMachine(n)
 	n.elector, _ = n.machine.(*ours.Machine)
-	n.term, n.view = 0, algorithm.View{}
+	n.state, n.view = elector.State{}, algorithm.View{}
 	n.boots++
 	n.replica.gone = false
 	s.settleStore()

@@ -139,7 +139,8 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 		st.B = rapid.SampledFrom(ids).Filter(other).Draw(t, "b")
 		switch st.Do {
 		case "crash", "bounce":
-			st.Crash.Unsynced = sim.Unsynced(rapid.IntRange(0, 2).Draw(t, "unsynced"))
+			st.Crash.Unsynced = rapid.SampledFrom([]sim.Unsynced{
+				sim.UnsyncedByChance, sim.UnsyncedLost, sim.UnsyncedKept}).Draw(t, "unsynced")
 			st.Crash.Silent = rapid.Bool().Draw(t, "silent")
 		case "faults":
 			st.Faults = drawFaults(t)
