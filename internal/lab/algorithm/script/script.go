@@ -124,7 +124,8 @@ func (s *Script) do(verb string, args []string) error {
 	switch verb {
 	case "start", "crash", "stop", "durable", "pause", "resume":
 		return s.each(args, map[string]func(*node){
-			"start": s.start, "stop": s.stop, "durable": s.durable,
+			"start": s.start, "durable": s.durable,
+			"stop":  func(n *node) { s.step(n, elector.Stop{}) },
 			"crash": func(n *node) { n.machine, n.writing, n.paused = nil, nil, false },
 			"pause": func(n *node) { n.paused = true }, "resume": func(n *node) { n.paused = false },
 		}[verb])
@@ -164,15 +165,13 @@ func (s *Script) do(verb string, args []string) error {
 		}
 		return nil
 	}
-	if verb == "clock" && len(args) == 2 {
-		return s.share(args[1], args[:1], func(n *node, rate float64) { n.rate = rate })
-	}
-	if verb == "priority" && len(args) == 2 {
-		priority, err := strconv.Atoi(args[1])
-		return cmp.Or(err, s.each(args[:1], func(n *node) { n.config.Elector.Priority = priority }))
-	}
-	if len(args) != 2 {
+	switch {
+	case len(args) != 2:
 		return fmt.Errorf("unknown, or it needs two nodes")
+	case verb == "clock":
+		return s.share(args[1], args[:1], func(n *node, rate float64) { n.rate = rate })
+	case verb == "priority":
+		return s.share(args[1], args[:1], func(n *node, p float64) { n.config.Elector.Priority = int(p) })
 	}
 	return s.between(verb, algorithm.NodeID(args[0]), algorithm.NodeID(args[1]))
 }
@@ -192,9 +191,7 @@ func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 	case "drop":
 		s.sent = slices.DeleteFunc(s.sent, fits)
 	case "transfer":
-		if n := s.find(from); n != nil && n.machine != nil {
-			s.step(n, elector.Transfer{To: algorithm.NodeID(strings.TrimSuffix(string(to), "*"))})
-		}
+		s.step(s.find(from), elector.Transfer{To: algorithm.NodeID(strings.TrimSuffix(string(to), "*"))})
 	case "heal":
 		s.cuts = slices.DeleteFunc(s.cuts, fits)
 	case "cut", "link-down", "link-up":
@@ -217,13 +214,13 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	switch {
 	case verb == "cut":
 		s.cuts = append(s.cuts, way)
-	case verb == "link-down" && a.machine != nil:
+	case verb == "link-down":
 		why := elector.EvidenceTimeout
 		if b.machine == nil {
 			why = elector.EvidenceEOF
 		}
 		s.step(a, elector.LinkDown{Peer: b.id, Evidence: why})
-	case verb == "link-up" && a.machine != nil && b.machine != nil:
+	case b.machine != nil:
 		s.step(a, elector.LinkUp{Peer: b.id})
 	}
 }
@@ -257,10 +254,8 @@ func (s *Script) each(names []string, do func(*node)) error {
 }
 
 func (s *Script) find(id algorithm.NodeID) *node {
-	for _, n := range s.nodes {
-		if n.id == id {
-			return n
-		}
+	if i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.id == id }); i >= 0 {
+		return s.nodes[i]
 	}
 	return nil
 }
@@ -277,14 +272,8 @@ func (s *Script) start(n *node) {
 	s.step(n, algorithm.Start{Disk: n.disk, Clock: algorithm.Time(s.now)})
 }
 
-func (s *Script) stop(n *node) {
-	if n.machine != nil {
-		s.step(n, elector.Stop{})
-	}
-}
-
 func (s *Script) durable(n *node) {
-	if n.machine == nil || len(n.writing) == 0 {
+	if len(n.writing) == 0 {
 		return
 	}
 	w := n.writing[0]
@@ -335,12 +324,14 @@ func (s *Script) settle() error {
 func (s *Script) deliver(i int) {
 	m := s.sent[i]
 	s.sent = slices.Delete(s.sent, i, i+1)
-	if n := s.find(m.to); n != nil && n.machine != nil {
-		s.step(n, algorithm.Received{From: m.from, Message: m.body})
-	}
+	s.step(s.find(m.to), algorithm.Received{From: m.from, Message: m.body})
 }
 
+// step does nothing to a node that does not run.
 func (s *Script) step(n *node, in algorithm.Input) {
+	if n == nil || n.machine == nil {
+		return
+	}
 	eff := n.machine.Step(n.at(s.now), n.entropy, in)
 	n.wake = eff.Wake
 	if view := n.machine.View(); view != n.view {
