@@ -22,14 +22,11 @@
 //   - A member names the sender of the last LEAD as the leader until its timer ends, and not
 //     as soon as somebody else's ELECT comes.
 //
-// It departs from the memo in two places. First, WATCHING that follows on VOTING waits for 3 HBT.
-// The memo has "initial: set timer to 5 * HBT; clear voting slate" among the actions of WATCHING,
-// and what it calls initial is done on every entry: VOTING's RTT and ELECT are. So by the memo
-// that would be 5 HBT, also after a VOTE; with a lost VOTE nobody would lead for so long. Read as
-// what is done at the start, which then takes 5 HBT here, it says nothing of the entry from
-// VOTING, and what a LEAD sets is the nearest. Second, a LEADER ignores a LEAD that is obsolete
-// with both its machines; the memo's ELECTOR resets its timer on any LEAD, while its CANDIDATE
-// ignores this one. The ELECTOR of a LEADER resets its timer by its own LEADs anyway.
+// It departs from the memo in two places. First, WATCHING that follows on VOTING waits for 3 HBT,
+// as after a LEAD. The memo has 5 HBT among the actions of WATCHING that it calls initial, which in
+// VOTING are those of every entry; so nobody would lead for as long after a lost VOTE. Here they
+// are read as those of the start. Second, a LEADER ignores a LEAD that is obsolete with both its
+// machines; the memo's ELECTOR resets its timer on any, a LEADER's by its own LEADs anyway.
 //
 // An old leader that claims is elected again, so an ELECT of one member unseats nobody. As long
 // as messages take less than RTT/2 and no member restarts, members agree in the end. One leader

@@ -1,8 +1,6 @@
 package raft
 
 import (
-	"fmt"
-
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
@@ -42,19 +40,6 @@ import (
 var Fortified = define("store-liveness", "Raft, store liveness", "cockroachdb/cockroach",
 	variant{etcd: true, preVote: true, checkQuorum: true, fortify: true})
 
-// FortifiedDisk is the durable state of a replica and its store.
-type FortifiedDisk struct {
-	Disk
-	Lead      algorithm.NodeID // whom it fortifies; "" for nobody
-	LeadEpoch uint64
-	Store     *storeliveness.Disk
-}
-
-// String is for example "term=3 votedFor=a lastLogTerm=2 lead=a/1".
-func (d FortifiedDisk) String() string {
-	return fmt.Sprintf("%v lead=%s/%d", d.Disk, d.Lead, d.LeadEpoch)
-}
-
 // fortification is what a replica of Fortified knows beyond Raft.
 type fortification struct {
 	*storeliveness.Store
@@ -66,14 +51,12 @@ type fortification struct {
 	stepsTo lsn.Term       // the term to follow in when that has passed; 0 for none
 }
 
-func (r *rules) beginFortified() Disk {
-	saved, _ := r.Member.Disk.(FortifiedDisk)
+func (r *rules) beginFortified(saved Disk) {
 	r.e = r.e * 2 / 3
 	r.fort = &fortification{Store: storeliveness.Begin(r.Member, saved.Store)}
 	if saved.LeadEpoch != 0 && saved.Lead != r.Cfg.Self() {
 		r.Leader, r.fort.epoch = r.Rank(saved.Lead), saved.LeadEpoch
 	}
-	return saved.Disk
 }
 
 // fortifies reports whether this replica is in the fortify lease.
@@ -138,7 +121,7 @@ func (r *rules) tickFortified() algorithm.Time {
 	case r.Role == elector.Leader && f.stepsTo != 0 && !f.leased():
 		r.follow(f.stepsTo, member.Nobody, "steps down for a stranded peer")
 	case r.Role == elector.Leader:
-		if saved, _ := r.Saved.(FortifiedDisk); saved.Term == r.Term && saved.Lead == r.Cfg.Self() {
+		if saved, _ := r.Saved.(Disk); saved.Term == r.Term && saved.Lead == r.Cfg.Self() {
 			f.by[r.Self] = saved.LeadEpoch
 		}
 		if beats {
@@ -151,10 +134,5 @@ func (r *rules) tickFortified() algorithm.Time {
 			wake = min(wake, f.Own(f.until))
 		}
 	}
-	disk := FortifiedDisk{Disk: Disk{r.Term, r.votedFor, r.log}, LeadEpoch: f.epoch, Store: f.Disk()}
-	if f.epoch != 0 {
-		disk.Lead = r.Name(r.Leader)
-	}
-	r.Save(disk)
-	return min(wake, r.deadline())
+	return wake
 }

@@ -51,8 +51,7 @@ func (v Vote) String() string { return [...]string{"none", "granted", "rejected"
 // Message is any of the messages.
 type Message struct {
 	Kind Kind
-	// Term is the sender's. PreVote has the one after it, and PreVoteResponse, if it is
-	// granted, repeats that.
+	// Term is the sender's; PreVote, and PreVoteResponse if it is granted, have the one after it.
 	Term        lsn.Term
 	LastLogTerm lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
 	Vote        Vote     // in the responses to these

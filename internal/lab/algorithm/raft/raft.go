@@ -7,6 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/storeliveness"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -39,7 +40,7 @@ func define(name, title, source string, v variant) algorithm.Algorithm {
 			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity()}
 			disk, _ := m.Disk.(Disk)
 			if v.fortify {
-				disk = r.beginFortified()
+				r.beginFortified(disk)
 			}
 			r.Term, r.votedFor, r.log = disk.Term, disk.VotedFor, disk.LastLogTerm
 			r.restart()
@@ -69,11 +70,20 @@ type Disk struct {
 	Term        lsn.Term
 	VotedFor    algorithm.NodeID // whom it voted for in Term; "" for none
 	LastLogTerm lsn.Term         // of the last entry; 0 if there is none
+
+	// With Fortified only.
+	Lead      algorithm.NodeID // whom it fortifies; "" for nobody
+	LeadEpoch uint64
+	Store     *storeliveness.Disk
 }
 
-// String is for example "term=3 votedFor=a lastLogTerm=2".
+// String is for example "term=3 votedFor=a lastLogTerm=2 lead=a/1".
 func (d Disk) String() string {
-	return fmt.Sprintf("term=%d votedFor=%s lastLogTerm=%d", d.Term, d.VotedFor, d.LastLogTerm)
+	text := fmt.Sprintf("term=%d votedFor=%s lastLogTerm=%d", d.Term, d.VotedFor, d.LastLogTerm)
+	if d.Store != nil {
+		text += fmt.Sprintf(" lead=%s/%d", d.Lead, d.LeadEpoch)
+	}
+	return text
 }
 
 // rules are a node's. In its View a pre-candidate is a candidate in the term that it has not
@@ -96,11 +106,19 @@ type rules struct {
 }
 
 func (r *rules) Tick() algorithm.Time {
+	wake, disk := elector.Never, Disk{}
 	if r.fort != nil {
-		return r.tickFortified()
+		if wake = r.tickFortified(); !r.fort.Awake() {
+			return wake
+		}
+		disk = Disk{LeadEpoch: r.fort.epoch, Store: r.fort.Disk()}
 	}
-	r.Save(Disk{r.Term, r.votedFor, r.log})
-	return r.deadline()
+	if disk.LeadEpoch != 0 {
+		disk.Lead = r.Name(r.Leader)
+	}
+	disk.Term, disk.VotedFor, disk.LastLogTerm = r.Term, r.votedFor, r.log
+	r.Save(disk)
+	return min(wake, r.deadline())
 }
 
 // deadline is when a Tick has something to do.
@@ -129,7 +147,7 @@ func (r *rules) Input(in algorithm.Input) {
 			r.campaign("election timeout", false)
 		}
 	case elector.Persisted:
-		if r.Role == elector.Candidate && !r.pre && r.saved().Term == r.Term {
+		if r.Role == elector.Candidate && !r.pre && r.Saved.(Disk).Term == r.Term {
 			r.count(r.Self, Granted)
 		}
 	case elector.Transfer:
@@ -137,14 +155,6 @@ func (r *rules) Input(in algorithm.Input) {
 			r.transfer(in)
 		}
 	}
-}
-
-// saved is what is durable of Raft.
-func (r *rules) saved() Disk {
-	if saved, ok := r.Saved.(FortifiedDisk); ok {
-		return saved.Disk
-	}
-	return r.Saved.(Disk)
 }
 
 func (r *rules) Receive(from int, message algorithm.Message) {
