@@ -208,7 +208,6 @@ func (r *rules) follow(term lsn.Term, leader, tentative int, why string) {
 	r.heard, r.check = r.Now, r.After(r.Timing.HeartbeatBroadcast/2)
 }
 
-// response counts a vote.
 func (r *rules) response(from int, msg Message) {
 	no := !r.scouts && !msg.WillVote
 	switch {
@@ -240,7 +239,6 @@ func (r *rules) lead() {
 	r.say(member.All, LeaderHeartbeat)
 }
 
-// scouted counts an answer to the scouting.
 func (r *rules) scouted(from int, yes bool) {
 	if r.Role != elector.Follower || r.scouting == 0 {
 		return
@@ -290,7 +288,6 @@ func (r *rules) unavailable(peer int) {
 	}
 }
 
-// give ends leadership, perhaps by a higher term.
 func (r *rules) give(term lsn.Term, why string) {
 	r.Term = term
 	r.leaderless(why)
@@ -312,7 +309,6 @@ func (r *rules) random() time.Duration {
 	return r.Draw(r.Timing.MaxRandomWait/time.Millisecond+1) * time.Millisecond
 }
 
-// Tick does what is due.
 func (r *rules) Tick() algorithm.Time {
 	if r.Due(&r.check) {
 		r.check = r.After(r.Timing.HeartbeatBroadcast / 2)

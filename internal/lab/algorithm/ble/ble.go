@@ -194,7 +194,6 @@ func (r *rules) takesOver() bool {
 		!slices.ContainsFunc(r.replies, func(reply HBReply) bool { return reply.Happy })
 }
 
-// newRound asks all peers.
 func (r *rules) newRound(ask func(to int, request algorithm.Message)) {
 	r.round++
 	r.replied, r.replies = member.Set{}, r.replies[:0]

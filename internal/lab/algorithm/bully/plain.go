@@ -69,7 +69,6 @@ func (p *plain) protest(why string) {
 	}
 }
 
-// elect starts an election.
 func (p *plain) elect(why string) {
 	p.quiet = p.Now.Add(p.Timing.ElectionResult)
 	if p.Self == 0 {
@@ -80,7 +79,6 @@ func (p *plain) elect(why string) {
 	sendHigher(p.Member, Election{})
 }
 
-// win makes this member the coordinator.
 func (p *plain) win(why string) {
 	p.phase, p.Leader, p.Why = none, p.Self, why
 	p.timer, p.silent = member.Timer{}, member.Timer{}

@@ -91,7 +91,6 @@ func (s *strict) elect(why string) {
 	s.proceed()
 }
 
-// call begins a phase.
 func (s *strict) call(procedure string, at member.Set) {
 	s.calls++
 	s.phase, s.away, s.timer = procedure, at.Count(), s.After(s.Timing.ElectionResult)
@@ -102,7 +101,6 @@ func (s *strict) call(procedure string, at member.Set) {
 	}
 }
 
-// returned takes the return of a call.
 func (s *strict) returned(from int, r Return) {
 	switch {
 	case r.Number != s.calls:

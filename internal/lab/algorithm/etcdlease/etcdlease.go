@@ -67,7 +67,6 @@ func begin(m *member.Member) member.Rules {
 		Client: store.Begin(m, &store.Etcd, "lowest create revision")}
 }
 
-// Tick looks at the clock.
 func (m *machine) Tick() algorithm.Time {
 	if m.Session != 0 && m.Now >= m.deadline() {
 		m.NewSession("no keep-alive was answered for a TTL")
@@ -99,7 +98,6 @@ func (m *machine) keepAlive() {
 	m.KeepAlive()
 }
 
-// Receive acts on what the store says.
 func (m *machine) Receive(_ int, msg algorithm.Message) {
 	r, _ := msg.(store.Reply)
 	granted := m.Session == 0 && m.Answered(msg)

@@ -143,7 +143,6 @@ func (m *machine) Receive(from int, msg algorithm.Message) {
 	}
 }
 
-// vote enters the state VOTING.
 func (m *machine) vote() {
 	m.voting, m.timer = true, m.After(m.Timing.ElectionResult)
 	claim := m.seen
@@ -151,7 +150,6 @@ func (m *machine) vote() {
 	m.Broadcast(Elect{Seen: claim})
 }
 
-// watch waits for a LEAD.
 func (m *machine) watch() { m.timer = m.After(3 * m.Timing.HeartbeatBroadcast) }
 
 // choose votes for the best claim, and enters the state WATCHING.
@@ -233,7 +231,6 @@ func (m *machine) onVote(from int, claim lsn.LSN) {
 	}
 }
 
-// lead broadcasts a LEAD.
 func (m *machine) lead() {
 	m.nextLead = m.After(m.Timing.HeartbeatBroadcast)
 	m.last.Counter++

@@ -128,7 +128,6 @@ func (m *machine) Receive(_ int, msg algorithm.Message) {
 	}
 }
 
-// Tick does what is due.
 func (m *machine) Tick() algorithm.Time {
 	switch {
 	case m.Due(&m.deadline):
@@ -166,7 +165,6 @@ func (m *machine) holds() bool { return m.observed.Holder == m.self() }
 // valid reports whether the lease of the newest observed record runs when the try begins.
 func (m *machine) valid() bool { return m.tried < m.observedTime.Add(m.leaseDuration) }
 
-// answered goes on with the try.
 func (m *machine) answered(a Answer) {
 	m.asked.Kind, m.late = "", member.Timer{}
 	switch {
@@ -192,7 +190,6 @@ func (m *machine) answered(a Answer) {
 	}
 }
 
-// observe goes on with a record that was read.
 func (m *machine) observe(r Record) {
 	if r != m.observed {
 		m.observed, m.observedTime = r, m.Now
@@ -218,13 +215,11 @@ func (m *machine) failed() {
 	}
 }
 
-// release gives the lease up.
 func (m *machine) release() {
 	m.releasing, m.retry, m.deadline = true, member.Timer{}, m.After(m.renewDeadline)
 	m.ask("Get", Record{})
 }
 
-// released goes on with that.
 func (m *machine) released(a Answer) {
 	switch {
 	case a.Kind == "Lease" && m.holds():

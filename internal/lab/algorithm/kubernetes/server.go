@@ -53,10 +53,8 @@ func serve(m *member.Member) member.Rules {
 	return s
 }
 
-// Tick has nothing to do.
 func (*server) Tick() algorithm.Time { return elector.Never }
 
-// Receive answers a request.
 func (s *server) Receive(from int, msg algorithm.Message) {
 	r, _ := msg.(Request)
 	a := Answer{Kind: "Lease", Xid: r.Xid}

@@ -92,7 +92,6 @@ func (r *rules) suspect(i int) {
 	p.active = false
 }
 
-// choose chooses the leader.
 func (r *rules) choose() {
 	self, local := &r.processes[r.Self], r.Self
 	for i := range r.processes {

@@ -74,7 +74,6 @@ func (r *rules) deFortify() {
 	}
 }
 
-// fortify answers the leader.
 func (r *rules) fortify(from int) {
 	if epoch := r.fort.For(from); epoch != 0 {
 		r.fort.epoch = epoch

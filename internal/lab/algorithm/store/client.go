@@ -57,7 +57,6 @@ func (c *Client) Call(kind string) {
 // KeepAlive renews the lease.
 func (c *Client) KeepAlive() { c.post(Request{Kind: c.API.KeepAlive, Lease: c.Session}) }
 
-// post sends a request.
 func (c *Client) post(r Request) {
 	c.Sent = c.Now
 	c.Send(member.Store, r)

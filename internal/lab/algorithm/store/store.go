@@ -65,7 +65,6 @@ func New(
 	})
 }
 
-// Tick ends leases that have expired.
 func (s *server) Tick() algorithm.Time {
 	wake := elector.Never
 	for _, l := range slices.Clone(s.leases) {
@@ -78,7 +77,6 @@ func (s *server) Tick() algorithm.Time {
 	return wake
 }
 
-// Receive answers a request.
 func (s *server) Receive(from int, msg algorithm.Message) {
 	s.Tick()
 	r, _ := msg.(Request)

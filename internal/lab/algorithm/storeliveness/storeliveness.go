@@ -185,7 +185,6 @@ func (s *Store) Tick() (wake algorithm.Time, beats bool) {
 	return min(wake, s.beat.When()), beats
 }
 
-// ask sends heartbeats.
 func (s *Store) ask() {
 	s.beat = s.After(s.Timing.HeartbeatBroadcast)
 	until := max(s.state.MaxRequested, s.Clock().Add(s.Timing.Inactivity()))

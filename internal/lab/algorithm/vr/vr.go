@@ -141,7 +141,6 @@ func (r *replica) Receive(from int, msg algorithm.Message) {
 	}
 }
 
-// changed acts on the view of another.
 func (r *replica) changed(from int, msg Message) {
 	name := strings.ToUpper(msg.Kind)
 	if msg.Kind == "Commit" || msg.Kind == "StartView" {
@@ -217,7 +216,6 @@ func (r *replica) progress() {
 	}
 }
 
-// answered counts an answer to RECOVERY.
 func (r *replica) answered(from int, view lsn.Term) {
 	if view > r.latest {
 		r.latest, r.led = view, false
