@@ -51,10 +51,7 @@ func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	seeds := rows[0].Seeds
-	for _, r := range rows {
-		seeds = min(seeds, r.Seeds)
-	}
+	seeds := slices.MinFunc(rows, func(a, b Row) int { return a.Seeds - b.Seeds }).Seeds
 	err = template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
 		"Table": table.String(), "Own": own.String(), "Seeds": seeds,
 		"Losses": lossLines(losses), "Examples": examples, "Deviations": deviations(),
@@ -151,10 +148,7 @@ func writeTable(w io.Writer, rows []Row) error {
 	if len(names) == 0 {
 		return nil
 	}
-	width := 0
-	for _, name := range names {
-		width = max(width, len(name))
-	}
+	width := len(slices.MaxFunc(names, func(a, b string) int { return len(a) - len(b) }))
 	lines := []string{strings.Repeat(" ", width), strings.Repeat(" ", width)}
 	for _, name := range names {
 		lines = append(lines, fmt.Sprintf("%-*s", width, name))

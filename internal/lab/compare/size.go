@@ -9,12 +9,9 @@ import (
 // frameHeader is what the mesh puts before a message: its length and kind.
 const frameHeader = 5
 
-var msgpack = func() *codec.MsgpackHandle {
-	h := &codec.MsgpackHandle{}
-	h.WriteExt = true      // as the mesh has it
-	h.StructToArray = true // without the names of fields
-	return h
-}()
+// msgpack is as the mesh has it, without the names of fields.
+var msgpack = &codec.MsgpackHandle{WriteExt: true,
+	BasicHandle: codec.BasicHandle{EncodeOptions: codec.EncodeOptions{StructToArray: true}}}
 
 // sizes adds up the bytes of the messages of a run.
 type sizes struct {

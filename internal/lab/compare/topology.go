@@ -61,10 +61,10 @@ var Topologies = []Topology{
 		fault: slowDown, repair: speedUp},
 	{Name: "restart-preferred", About: "the node that is preferred restarts every minute", Nodes: 5,
 		lasts: 3 * time.Minute, repair: nothing,
-		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[0]) }},
+		fault: func(s *stage) error { return s.restart(s.ids[0]) }},
 	{Name: "restart-least", About: "the node that is preferred least does", Nodes: 5,
 		lasts: 3 * time.Minute, repair: nothing,
-		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[len(s.ids)-1]) }},
+		fault: func(s *stage) error { return s.restart(s.ids[len(s.ids)-1]) }},
 	{Name: "store-crash", About: "the store, of whom has one, elects another leader", Nodes: 5,
 		fault: func(s *stage) error { return s.sim.FailStore(0) }, repair: nothing},
 	{Name: "store-cut-off", About: "the store is on machines of its own, and the leader alone loses " +
@@ -212,9 +212,15 @@ func chain(s *stage) error {
 func flap(s *stage) error {
 	a, b := s.leader, s.others()[0]
 	half := s.network.Timing.Inactivity() + 500*time.Millisecond
-	for t := s.sim.Now(); t < s.done.To; t += 2 * half {
-		s.at(t, func() error { return s.set(a, b, false) })
-		s.at(t+half, func() error { return s.set(a, b, true) })
+	return s.every(2*half, half, func() error { return s.set(a, b, false) },
+		func() error { return s.set(a, b, true) })
+}
+
+// every does one thing in each period until the repair, and each time another one later.
+func (s *stage) every(period, later time.Duration, one, other func() error) error {
+	for t := s.sim.Now(); t < s.done.To; t += period {
+		s.at(t, one)
+		s.at(t+later, other)
 	}
 	return nil
 }
@@ -234,11 +240,8 @@ func (s *stage) sends(delay, jitter time.Duration) (err error) {
 	return err
 }
 
-// restartEvery kills a node again and again; each time it is back after a second.
-func (s *stage) restartEvery(period time.Duration, id elector.NodeID) error {
-	for t := s.sim.Now(); t < s.done.To; t += period {
-		s.at(t, func() error { return s.sim.Crash(id, sim.Crash{}) })
-		s.at(t+time.Second, func() error { return s.sim.Restart(id) })
-	}
-	return nil
+// restart kills a node every minute; each time it is back after a second.
+func (s *stage) restart(id elector.NodeID) error {
+	return s.every(time.Minute, time.Second, func() error { return s.sim.Crash(id, sim.Crash{}) },
+		func() error { return s.sim.Restart(id) })
 }

@@ -24,6 +24,10 @@ var formats = map[string]string{
 	".txt": "text", ".json": "json", ".jsonl": "json", ".svg": "svg", ".html": "html", "": "text",
 }
 
+var forms = map[string]func(io.Writer, []verdict.Run) error{
+	"json": report.JSON, "svg": report.SVG, "html": report.HTML,
+}
+
 // chooseFormat takes the format from the ending of the output if none was given.
 func (o *ReplayOptions) chooseFormat() error {
 	named, known := formats[filepath.Ext(o.Output)]
@@ -44,13 +48,8 @@ func (o *ReplayOptions) chooseFormat() error {
 
 // format writes runs in the form that was asked for.
 func (b *Replay) format(w io.Writer, runs []verdict.Run) error {
-	switch b.Format {
-	case "json":
-		return report.JSON(w, runs)
-	case "svg":
-		return report.SVG(w, runs)
-	case "html":
-		return report.HTML(w, runs)
+	if form := forms[b.Format]; form != nil {
+		return form(w, runs)
 	}
 	return report.Text(w, runs, b.textOptions())
 }
@@ -121,8 +120,7 @@ func (b *Replay) textOptions() report.TextOptions {
 // shrink looks for the least that breaks the same invariant, and says how to see it. Of other
 // algorithms than ours it is not looked for.
 func (b *Replay) shrink(v variant, run verdict.Run) {
-	other := v.algorithm.Name != ours.Elector.Name
-	if len(run.History.Broken) == 0 || b.Live || other {
+	if len(run.History.Broken) == 0 || b.Live || v.algorithm.Name != ours.Elector.Name {
 		return
 	}
 	seed := run.History.Seed

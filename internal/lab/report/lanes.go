@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 )
 
@@ -50,19 +50,16 @@ type reign struct {
 
 // String says who leads.
 func (r reign) String() string {
-	names := make([]string, len(r.leaders))
-	for i, id := range r.leaders {
-		names[i] = plain(string(id))
-	}
-	switch n := len(names); n {
+	names := plain(words.List(r.leaders))
+	switch n := len(r.leaders); n {
 	case 0:
 		return "nobody leads"
 	case 1:
-		return names[0] + " leads"
+		return names + " leads"
 	case 2:
-		return "two leaders: " + strings.Join(names, ", ")
+		return "two leaders: " + names
 	default:
-		return fmt.Sprintf("%d leaders: %s", n, strings.Join(names, ", "))
+		return fmt.Sprintf("%d leaders: %s", n, names)
 	}
 }
 
