@@ -30,33 +30,19 @@ type Replay struct {
 	Led           []string // what the simulator shows: leader, end and reason
 }
 
-// reign is a leader over the terms in which it was re-affirmed.
-type reign struct {
-	leader, reason string
-	from, to       time.Time // to is zero if it goes on
-}
-
-// String names the leader, and when and why it lost leadership if it did.
-func (r reign) String() string {
-	if r.to.IsZero() {
-		return r.leader + " goes on"
-	}
-	return fmt.Sprintf("%s until %s: %s", r.leader, r.to.Format(clockTime), r.reason)
-}
-
-// collapse makes one reign of a leader's terms that followed each other. What ended after the
-// end of the window goes on.
-func collapse(led []recording.Leadership, end time.Time) (all []reign) {
+// collapse makes one leadership of those in terms in which its leader was re-affirmed. What ended
+// after the end of the window goes on.
+func collapse(led []recording.Leadership, end time.Time) (all []recording.Leadership) {
 	for _, l := range led {
 		last := len(all) - 1
-		if last >= 0 && all[last].leader == l.Leader && all[last].reason == elector.Reaffirmed.String() {
-			all[last].to, all[last].reason = l.To, l.Reason
+		if last >= 0 && all[last].Leader == l.Leader && all[last].Reason == elector.Reaffirmed.String() {
+			all[last].To, all[last].Reason = l.To, l.Reason
 		} else {
-			all = append(all, reign{l.Leader, l.Reason, l.From, l.To})
+			all = append(all, l)
 		}
 	}
-	if last := len(all) - 1; last >= 0 && all[last].to.After(end) {
-		all[last].to, all[last].reason = time.Time{}, ""
+	if last := len(all) - 1; last >= 0 && all[last].To.After(end) {
+		all[last].To, all[last].Reason = time.Time{}, ""
 	}
 	return all
 }
@@ -102,8 +88,13 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	best.Total = max(len(want), len(led))
 	best.Differ = best.Total
 	for _, r := range led {
-		best.Led = append(best.Led, r.String())
-		if i := slices.IndexFunc(want, func(seen reign) bool { return in.same(r, seen) }); i >= 0 {
+		text := r.Leader + " goes on"
+		if !r.To.IsZero() {
+			text = fmt.Sprintf("%s until %s: %s", r.Leader, r.To.Format(clockTime), r.Reason)
+		}
+		best.Led = append(best.Led, text)
+		same := func(seen recording.Leadership) bool { return in.same(r, seen) }
+		if i := slices.IndexFunc(want, same); i >= 0 {
 			best.Differ, want = best.Differ-1, want[i+1:]
 		}
 	}
@@ -113,14 +104,14 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 // same reports whether a leadership is the one that was seen. When one of unknown reason ended
 // is not known. Nodes see other ends to about a second on both sides, and up to a heartbeat
 // after their cause.
-func (in *Incident) same(simulated, seen reign) bool {
-	near := simulated.to.Sub(seen.to).Abs() <= 2*soon+in.period
-	return simulated.leader == in.name(seen.leader) && simulated.reason == seen.reason &&
-		(near || seen.reason == "")
+func (in *Incident) same(simulated, seen recording.Leadership) bool {
+	near := simulated.To.Sub(seen.To).Abs() <= 2*soon+in.period
+	return simulated.Leader == in.name(seen.Leader) && simulated.Reason == seen.Reason &&
+		(near || seen.Reason == "")
 }
 
 // simulated is who led in a run, read from the records that its nodes would have made.
-func (in *Incident) simulated(h *history.History) []reign {
+func (in *Incident) simulated(h *history.History) []recording.Leadership {
 	var seen []recording.Leadership
 	for i := range h.Lanes {
 		seen = append(seen, recording.Leaderships(in.recordsOf(&h.Lanes[i]))...)

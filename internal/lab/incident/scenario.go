@@ -191,18 +191,18 @@ func (in *Incident) expectations() (all []string) {
 		all = append(all, fmt.Sprintf("at: %s, leader: %s", in.since(at), in.name(leader)))
 	}
 	for i, l := range led {
-		if i > 0 && l.leader != led[i-1].leader {
+		if i > 0 && l.Leader != led[i-1].Leader {
 			changes++
 		}
-		if i == len(led)-1 && l.to.IsZero() {
-			expect(in.End, l.leader)
+		if i == len(led)-1 && l.To.IsZero() {
+			expect(in.End, l.Leader)
 			break
 		}
 		for _, s := range slices.Backward(in.Steps) {
 			at := s.At.Add(-10 * time.Millisecond)
-			if !s.At.After(l.to) && at.After(l.from.Add(settled/2)) && at.After(in.Start) &&
-				!in.paused(l.leader, at) {
-				expect(at, l.leader)
+			if !s.At.After(l.To) && at.After(l.From.Add(settled/2)) && at.After(in.Start) &&
+				!in.paused(l.Leader, at) {
+				expect(at, l.Leader)
 				break
 			}
 		}

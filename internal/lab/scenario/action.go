@@ -144,7 +144,7 @@ func (b *builder) partition(groups []names, a *Action) (text string) {
 	if len(groups) > 0 && !slices.ContainsFunc(groups, func(g names) bool { return g.word == "" }) {
 		b.flat(groups[0].place, named)
 	}
-	for _, p := range b.s.allPairs() {
+	for _, p := range b.s.AllPairs() {
 		if side[p.From] > 0 && side[p.From] == side[p.To] {
 			a.Heal = append(a.Heal, p)
 		} else {

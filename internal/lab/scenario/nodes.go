@@ -183,7 +183,7 @@ type linkList struct {
 // stands for all its links and "all" for all there are.
 func (b *builder) links(given names, wide bool) (l linkList) {
 	if wide && given.word == "all" {
-		return linkList{all: true, pairs: b.s.allPairs(), texts: []string{given.word}}
+		return linkList{all: true, pairs: b.s.AllPairs(), texts: []string{given.word}}
 	}
 	for _, item := range given.items {
 		var pairs []Pair
@@ -257,8 +257,8 @@ func (s *Scenario) linksOf(ids []NodeID) []Pair {
 	return distinct(pairs)
 }
 
-// allPairs returns both directions of all links.
-func (s *Scenario) allPairs() (all []Pair) {
+// AllPairs returns both directions of all links.
+func (s *Scenario) AllPairs() (all []Pair) {
 	for i, x := range s.Nodes {
 		for _, y := range s.Nodes[i+1:] {
 			all = append(all, Pair{y.ID, x.ID}, Pair{x.ID, y.ID})

@@ -154,34 +154,18 @@ func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
 // faultPlan is everything that is wrong with the network now. A process that starts again
 // gets all of it.
 type faultPlan struct {
-	nodes []cluster.NodeID
 	cut   map[scenario.Pair]bool
 	links map[scenario.Pair]scenario.Link // other than perfect
 }
 
 func newFaultPlan(sc *scenario.Scenario) *faultPlan {
 	f := &faultPlan{cut: map[scenario.Pair]bool{}, links: map[scenario.Pair]scenario.Link{}}
-	for _, n := range sc.Nodes {
-		f.nodes = append(f.nodes, n.ID)
-	}
 	if sc.Network != (scenario.Link{}) {
-		for _, p := range f.pairs() {
+		for _, p := range sc.AllPairs() {
 			f.links[p] = sc.Network
 		}
 	}
 	return f
-}
-
-// pairs are all directions.
-func (f *faultPlan) pairs() (all []scenario.Pair) {
-	for _, a := range f.nodes {
-		for _, b := range f.nodes {
-			if a != b {
-				all = append(all, scenario.Pair{From: a, To: b})
-			}
-		}
-	}
-	return all
 }
 
 // add adds what an action does to the network.

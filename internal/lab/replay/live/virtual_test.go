@@ -110,7 +110,7 @@ func (p *virtualPlay) begin(
 		term := p.c.Node(want).Default().Status().Term
 		start, shift = time.Now(), int64(p.sc.Begin.Term)-int64(term)
 	}
-	p.setLinks(p.faults.pairs())
+	p.setLinks(p.sc.AllPairs())
 	return start, shift
 }
 
@@ -211,7 +211,7 @@ func (p *virtualPlay) act(a scenario.Action) (note string) {
 		for _, d := range a.Reset {
 			p.c.Faults(d.From).Reset(d.To)
 		}
-		p.setLinks(p.faults.pairs())
+		p.setLinks(p.sc.AllPairs())
 	case "transfer":
 		leader := p.c.Leader()
 		if leader == "" {
