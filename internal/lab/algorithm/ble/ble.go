@@ -27,18 +27,16 @@
 // server that crashes then does not know its ballot any more, and may take the same one again:
 // it is the log that must not go on from there.
 //
-// The time-out of a round is Timing.Inactivity. A pid is higher, the more a server is
-// preferred. View.Term numbers the ballots in their order: n times the number of voters, plus
-// the pid. The priority of ballots is left out: pids order as freely here.
+// The time-out of a round is Timing.Inactivity. View.Term numbers the ballots in their order. The
+// priority of ballots is left out: pids order as freely here.
 //
-// It guarantees that no two servers have the same ballot, and a leader within four time-outs
-// once a server hears from a quorum. A leader is stable while the servers that it needs are
-// happy with it: one that only lost its link to the leader sees happy neighbours and stays
-// quiet. It does not guarantee one leader at a time: a replaced one believes until it hears of
-// a higher ballot at the end of a round or in a Prepare, and one without a quorum goes on
-// believing for as long as it hears of none. A crash is noticed at the end of the first full
-// round, so a pause shorter than a round may pass unseen. It costs 2n(n-1) messages a round,
-// for ever.
+// It guarantees that no two servers have the same ballot, and a leader within four time-outs once a
+// server hears from a quorum. A leader is stable while the servers that it needs are happy with it:
+// one that only lost its link to the leader sees happy neighbours and stays quiet. It does not
+// guarantee one leader at a time: a replaced one believes until it hears of a higher ballot at the
+// end of a round or in a Prepare, and one without a quorum goes on believing for as long as it
+// hears of none. A crash is noticed at the end of the first full round, so a pause shorter than a
+// round may pass unseen. It costs 2n(n-1) messages a round, for ever.
 package ble
 
 import (

@@ -21,18 +21,17 @@
 // start them again, 2^n in all. A coordinator leads on during its elections.
 //
 // Strict (strict.go) is the paper's own, with its reorganization. Status is Election,
-// Reorganization or Normal. Who runs procedure Election calls AreYouUp at all higher members;
-// if one is up it leaves the rest to that. Otherwise it stops, and calls Halt at all lower
-// ones, which stop as well: they are in Election, halted by it. To those that were up it calls
-// NewCoordinator (now they are in Reorganization), then Ready (now they are Normal). If one of
-// these does not answer, it starts again. The coordinator calls AreYouNormal at all others as
-// its heartbeat; if one is not, it runs Election. Who does not hear from its coordinator, or
-// not what comes of a Halt, for a long time, runs Election. Its choices: calls of one phase go
-// out together, where the paper makes one after another, and end after T_a; "a long time" is
-// Timing.Inactivity when Normal, otherwise T_c; AreYouUp to the coordinator, which the paper
-// asks before Election, is that of Election; Halt from a lower member is ignored; who follows
-// another coordinator is not normal for the one that asks, so that the highest reorganizes
-// after a partition. A leader is who is Normal and coordinator.
+// Reorganization or Normal. Who runs procedure Election calls AreYouUp at all higher members; if
+// one is up it leaves the rest to that. Otherwise it stops, and calls Halt at all lower ones, which
+// stop as well: they are in Election, halted by it. To those that were up it calls NewCoordinator
+// (now they are in Reorganization), then Ready (now they are Normal). If one of these does not
+// answer, it starts again. The coordinator calls AreYouNormal at all others as its heartbeat; if
+// one is not, it runs Election. Who does not hear from its coordinator, or not what comes of a
+// Halt, for a long time, runs Election. Its choices: calls of one phase go out together, where the
+// paper makes one after another, and end after T_a; "a long time" is Timing.Inactivity when Normal,
+// otherwise T_c; AreYouUp to the coordinator, which the paper asks before Election, is that of
+// Election; who follows another coordinator is not normal for the one that asks, so that the
+// highest reorganizes after a partition. A leader is who is Normal and coordinator.
 //
 // UUID (uuid.go) is the program github.com/gsharma/leader-election at b1d2590 as it is, read:
 // BullyLeaderElection, MemberServiceHandler, MemberGroup, SwimFailureDetector and TCPTransport. A

@@ -54,9 +54,6 @@ func (s *strict) Receive(from int, message algorithm.Message) {
 	msg, no := message.(Call), false
 	switch msg.Kind {
 	case "Halt":
-		if s.lower.Has(from) {
-			return
-		}
 		s.stop(from, "Halt")
 		s.timer = s.long()
 	case "NewCoordinator":

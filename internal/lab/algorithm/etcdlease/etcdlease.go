@@ -2,9 +2,8 @@
 // on a Session, which is a lease that the client keeps alive. Read: client/v3/lease.go,
 // concurrency/{election,session}.go and server/lease/lessor.go of etcd v3.8.0-alpha.0 (c34dc7ee0).
 //
-// A member puts a key under its lease (Txn: if it is not there). The key with the lowest
-// create revision leads; each other waits for the deletion of the one before it. The
-// client's rules:
+// A member puts a key under its lease (Txn: if it is not there). The key with the lowest create
+// revision leads; each other waits for the deletion of the one before it. The client's rules:
 //   - Each answer to a keep-alive puts the next one off by a third of the TTL, and the
 //     deadline by all of it, counted from when the answer arrives. Keep-alives that are due
 //     are sent every 500 ms until one is answered.

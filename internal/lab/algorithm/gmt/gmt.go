@@ -2,14 +2,13 @@
 // LEAD. Each member runs two machines: the ELECTOR, which takes part in the choice of a
 // leader, also while its member leads, and the CANDIDATE, which finds out whether it leads.
 //
-// The ELECTOR is WATCHING or VOTING. When no LEAD came for 3 HBT (5 HBT after the start), or
-// when an ELECT comes, it is VOTING: it broadcasts ELECT, its claim, which is the (term, msg)
-// of the newest LEAD that it saw. An RTT later it sends a VOTE to the member with the best
-// claim, its own included, and is WATCHING again. The best claim is that of the old leader, if
-// it is alive; otherwise the largest; of equal ones that of the member first in the
-// configuration. The CANDIDATE keeps the newest vote of each voter until a LEAD comes. With
-// more than N/2 identical ones it is LEADER, and broadcasts LEAD every HBT until it hears a
-// LEAD that is not obsolete.
+// The ELECTOR is WATCHING or VOTING. When no LEAD came for 3 HBT (5 HBT after the start), or when
+// an ELECT comes, it is VOTING: it broadcasts ELECT, its claim, which is the (term, msg) of the
+// newest LEAD that it saw. An RTT later it sends a VOTE to the member with the best claim, its own
+// included, and is WATCHING again. The best claim is that of the old leader, if it is alive;
+// otherwise the largest; of equal ones that of the member first in the configuration. The CANDIDATE
+// keeps the newest vote of each voter until a LEAD comes. With more than N/2 identical ones it is
+// LEADER, and broadcasts LEAD every HBT until it hears a LEAD that is not obsolete.
 //
 // HBT is Timing.HeartbeatBroadcast, RTT is Timing.ElectionResult, and the order of the
 // configuration is Config.Order. Where the memo is silent:

@@ -29,7 +29,7 @@ func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.N, b.Pid) }
 func (m *Member) Pid() uint64 { return uint64(len(m.Cfg.Order) - m.Self) }
 
 // Owner returns whose ballot it is, Nobody if it is of other voters, as it may be on an older disk,
-// and its place among all ballots.
+// and its place among all ballots in their order: N times the number of voters, plus Pid.
 func (m *Member) Owner(b Ballot) (rank int, term lsn.Term) {
 	n := uint64(len(m.Cfg.Order))
 	if rank = Nobody; 0 < b.Pid && b.Pid <= n {

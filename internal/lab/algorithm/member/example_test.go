@@ -78,6 +78,15 @@ func TestSet(t *testing.T) {
 	require.Equal(t, member.Of(0), s)
 }
 
+func TestOwner(t *testing.T) {
+	m := member.Member{Cfg: algorithm.Config{Order: []algorithm.NodeID{"a", "b"}}}
+	for pid, want := range []int{member.Nobody, 1, 0, member.Nobody} { // others had three voters
+		rank, term := m.Owner(member.Ballot{N: 4, Pid: uint64(pid)})
+		require.Equal(t, want, rank)
+		require.Equal(t, lsn.Term(8+pid), term)
+	}
+}
+
 func TestTimers(t *testing.T) {
 	m := member.Member{Now: 5}
 	var never member.Timer

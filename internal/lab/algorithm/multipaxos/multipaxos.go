@@ -22,14 +22,14 @@
 //     then begins phase 1 anew in a ballot past it, whether it had a quorum or not.
 //
 // View names the server of the higher of the leader's ballot and the promise; View.Term numbers the
-// ballots in their order: the number times the number of voters, plus the pid.
+// ballots in their order.
 //
 // Where this departs from the artifact, or it is silent: phase 1 has mp_le.rs's ballots, where the
 // study has another log, or numbers rounds anew. A leader sends Phase2a once a round in place of
 // the log's, so that it learns of higher promises as one with clients does, and Phase1a is sent
 // again as often, there after 5 s. The server's own promise answers it, too: one that restarts
 // begins with its lowest ballot, and goes past its promise by rule 6. A round takes
-// Timing.Inactivity. A pid is higher, the more a server is preferred.
+// Timing.Inactivity.
 //
 // Guaranteed: no two servers lead in the same ballot, and who leads had the promises of a quorum.
 // Not guaranteed: one leader at a time, since an old one believes until it hears of a higher

@@ -11,22 +11,20 @@
 // of the current leader, and an own campaign restart it, each with a new draw, as in LogCabin:
 // a voter that refuses does not. A candidate waits for R whatever the answers are.
 //
-// raft-etcd is etcd's basic variant. Every change of role or term restarts and draws R; votes
-// and AppendEntries only restart it. A candidate that enough voters reject gives up. Messages
-// of lower terms get no answer, so that an old leader goes on until somebody asks it for a
-// vote. The differential test in tests/raft plays etcd-io/raft itself beside this row and the
-// next two.
+// raft-etcd is etcd's basic variant. Every change of role or term restarts and draws R; votes and
+// AppendEntries only restart it. A candidate that enough voters reject gives up. Messages of lower
+// terms get no answer, so that an old leader goes on until somebody asks it for a vote. The
+// differential test in tests/raft plays etcd-io/raft itself beside this row and the next two.
 //
 // raft-prevote adds PreVote: before it campaigns a node asks whether it would win, as a
 // pre-candidate, for the next term and without entering it. The answer binds nobody.
 // AppendEntries and PreVotes of lower terms are answered here.
 //
 // raft-checkquorum adds CheckQuorum: a leader that no quorum answered for E becomes a follower;
-// answers to AppendEntries count, and nothing else does. A node that heard a leader less than
-// E ago drops requests for votes of a higher term: it is in lease. Transfers are exempt. etcd
-// makes its PreVote hang on this: with PreVote alone, a node that has lost no link except the one
-// to its leader wins, and deposes it. The dissertation's PreVote (section 9.6) has the lease
-// built in.
+// answers to AppendEntries count, and nothing else does. A node that heard a leader less than E ago
+// drops requests for votes of a higher term: it is in lease. Transfers are exempt. etcd makes its
+// PreVote hang on this: with PreVote alone, a node that has lost no link except the one to its
+// leader wins, and deposes it. The dissertation's PreVote (section 9.6) has the lease built in.
 //
 // raft-lease adds TiKV's lease: a leader leads for 0.9 E from when the newest AppendEntries left
 // that a quorum has answered. (TiKV renews by writes and reads; their sending counts.) From
@@ -36,8 +34,8 @@
 // Transfer (section 3.10). The leader brings the target up to date and sends TimeoutNow; the
 // target campaigns at once, without PreVote. The leader gives up after E.
 //
-// Timers. E is Timing.Inactivity, the period of AppendEntries is HeartbeatBroadcast. No other
-// timer is used, InitialWait neither. TiKV: E 10 s, 2 s, lease 9 s.
+// Timers. E is Timing.Inactivity, the period of AppendEntries is HeartbeatBroadcast. TiKV: E 10 s,
+// 2 s, lease 9 s.
 //
 // The log. There are no commands. The only entry of a term is the one that its leader appends
 // at its election, as in etcd and LogCabin; so a log is known by the term of its last entry.

@@ -113,7 +113,7 @@ func (r *rules) tickFortified() algorithm.Time {
 		r.deFortify()
 	}
 	switch {
-	case !f.Awake():
+	case !f.Awake:
 		return wake
 	case r.Role != elector.Leader && beats:
 		r.deFortifyAll()

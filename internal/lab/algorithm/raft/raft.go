@@ -108,7 +108,7 @@ type rules struct {
 func (r *rules) Tick() algorithm.Time {
 	wake, disk := elector.Never, Disk{}
 	if r.fort != nil {
-		if wake = r.tickFortified(); !r.fort.Awake() {
+		if wake = r.tickFortified(); !r.fort.Awake {
 			return wake
 		}
 		disk = Disk{LeadEpoch: r.fort.epoch, Store: r.fort.Disk()}
@@ -126,7 +126,7 @@ func (r *rules) deadline() algorithm.Time {
 	switch {
 	case r.Role == elector.Leader:
 		return min(r.leads.beat.When(), r.since.Add(r.e))
-	case r.fortifies() || r.fort != nil && !r.fort.Awake():
+	case r.fortifies() || r.fort != nil && !r.fort.Awake:
 		return elector.Never
 	}
 	return r.since.Add(r.timeout)
@@ -158,7 +158,7 @@ func (r *rules) Input(in algorithm.Input) {
 }
 
 func (r *rules) Receive(from int, message algorithm.Message) {
-	if r.fort != nil && (!r.fort.Awake() || r.fort.Receive(from, message)) {
+	if r.fort != nil && (!r.fort.Awake || r.fort.Receive(from, message)) {
 		return
 	}
 	msg := message.(Message)

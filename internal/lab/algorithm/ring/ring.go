@@ -2,12 +2,11 @@
 // algorithm of Chang and Roberts (1979), and the list ring of textbooks. The highest
 // identifier among those that the ring closes over leads.
 //
-// Chang-Roberts: who starts an election sends ELECTION with its own identifier. Who gets one
-// passes it on if the identifier is higher than its own; if it is lower, it sends its own in
-// its place, unless it takes part already: then it swallows it. Whose own identifier comes back
-// has won, and sends ELECTED around. List: ELECTION carries a list, to which each member
-// appends itself. Who finds itself on the list elects the highest of it, and sends ELECTED
-// around.
+// Chang-Roberts: who starts an election sends ELECTION with its own identifier. Who gets one passes
+// it on if the identifier is higher than its own; if it is lower, it sends its own in its place,
+// unless it takes part already: then it swallows it. Whose own identifier comes back has won, and
+// sends ELECTED around. List: ELECTION carries a list, to which each member appends itself. Who
+// finds itself on the list elects the highest of it, and sends ELECTED around.
 //
 // On the ring members stand in the order of their names; identifiers are those of
 // Config.Order, the first is the highest. Where the sources are silent or need it:
@@ -33,12 +32,11 @@
 // Messages of an election: ELECTION 2n - 1 at best and n(n-1)/2 + n at worst, n H_n on average,
 // if all start it; ELECTED n. List: always n and n for each initiator.
 //
-// Guaranteed: on a ring that stays whole all elect the same leader, the highest. Not
-// guaranteed: a stable leader, since a higher one that recovers takes over. Nor is one leader
-// at a time. In a partition each part closes to a ring of its own and has a leader. Where links
-// are lost but no partition is, a member whose successors are all out of reach is a ring of
-// its own, and two halves of a path may each close. A token that is lost costs T_r, which
-// grows with n.
+// Guaranteed: on a ring that stays whole all elect the same leader, the highest. Not guaranteed: a
+// stable leader, since a higher one that recovers takes over. Nor is one leader at a time. In a
+// partition each part closes to a ring of its own and has a leader. Where links are lost but no
+// partition is, a member whose successors are all out of reach is a ring of its own, and two halves
+// of a path may each close. A token that is lost costs T_r, which grows with n.
 package ring
 
 import (

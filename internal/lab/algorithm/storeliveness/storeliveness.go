@@ -66,7 +66,7 @@ type Store struct {
 	saved *Disk
 	from  []Support // by rank: what others support this store with
 	seen  algorithm.Time
-	awake bool
+	Awake bool           // false until a store that restarts has waited
 	grace algorithm.Time // nothing is withdrawn before
 	beat  member.Timer
 }
@@ -79,9 +79,6 @@ func Begin(m *member.Member, disk *Disk) *Store {
 	}
 	return s
 }
-
-// Awake is false until a store that restarts has waited.
-func (s *Store) Awake() bool { return s.awake }
 
 // Disk returns what is to be saved now, the same pointer if nothing has changed.
 func (s *Store) Disk() *Disk {
@@ -157,11 +154,11 @@ func (s *Store) supported(by int, given Support) {
 // Tick withdraws what has expired, and reports whether it has sent heartbeats. It returns when to
 // do more.
 func (s *Store) Tick() (wake algorithm.Time, beats bool) {
-	if !s.awake && s.Clock() < s.state.MaxRequested {
+	if !s.Awake && s.Clock() < s.state.MaxRequested {
 		return s.Own(s.state.MaxRequested), false
 	}
-	if !s.awake {
-		s.awake, s.beat = true, s.After(0)
+	if !s.Awake {
+		s.Awake, s.beat = true, s.After(0)
 		s.grace = s.Now.Add(s.Timing.Inactivity() * 13 / 3)
 		s.state.MaxEpoch++
 		for i := range s.from {
