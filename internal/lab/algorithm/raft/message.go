@@ -1,8 +1,6 @@
 package raft
 
 import (
-	"fmt"
-
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -24,15 +22,11 @@ const (
 	DeFortifyLeader
 )
 
-// String is the dissertation's name, or the number of a kind that it does not have.
+// String is the dissertation's name.
 func (k Kind) String() string {
-	names := [...]string{"RequestVote", "RequestVoteResponse", "PreVote", "PreVoteResponse",
+	return [...]string{"RequestVote", "RequestVoteResponse", "PreVote", "PreVoteResponse",
 		"AppendEntries", "AppendEntriesResponse", "TimeoutNow",
-		"FortifyLeader", "FortifyLeaderResponse", "DeFortifyLeader"}
-	if int(k) >= len(names) {
-		return fmt.Sprintf("Kind%d", k)
-	}
-	return names[k]
+		"FortifyLeader", "FortifyLeaderResponse", "DeFortifyLeader"}[k]
 }
 
 // Vote is the answer to a candidate or pre-candidate.
