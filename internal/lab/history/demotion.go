@@ -29,13 +29,11 @@ func (h *History) needless(from, to time.Duration) (n int) {
 	last := NodeID("")
 	for _, t := range h.Moments(min(h.beginning(), from), to) {
 		leader := h.LeaderAt(t)
-		if last != "" && (leader != last && leader != "" || !h.Lane(last).leads(t)) {
-			if t > from && h.wasWell(last, t-2*h.Inactivity, t) && !h.Lane(last).asked(t) {
-				n++
-			}
-			last = ""
+		deposed := last != "" && (leader != last && leader != "" || !h.Lane(last).leads(t))
+		if deposed && t > from && h.wasWell(last, t-2*h.Inactivity, t) && !h.Lane(last).asked(t) {
+			n++
 		}
-		if leader != "" {
+		if deposed || leader != "" {
 			last = leader
 		}
 	}

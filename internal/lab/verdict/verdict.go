@@ -66,17 +66,16 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 	case "no_leader":
 		return judgeNoLeader(h, e)
 	case "leader_within":
-		end := e.From + want.Within
-		for _, r := range h.Reigns(e.From, end+1) {
-			if r.Leader != "" {
-				if r.From == e.From {
-					return true, r.From, fmt.Sprintf("%s led already at %s", r.Leader, r.From)
-				}
-				after := (r.From - e.From).Round(time.Millisecond)
-				return true, r.From, fmt.Sprintf("%s led after %s", r.Leader, after)
+		last := e.From + want.Within
+		for _, r := range h.Reigns(e.From, last+1) {
+			switch after := r.From - e.From; {
+			case r.Leader != "" && after == 0:
+				return true, r.From, fmt.Sprintf("%s led already at %s", r.Leader, r.From)
+			case r.Leader != "":
+				return true, r.From, fmt.Sprintf("%s led after %s", r.Leader, after.Round(time.Millisecond))
 			}
 		}
-		return false, end, whoLed(h, history.Reign{From: end})
+		return false, last, whoLed(h, history.Reign{From: last})
 	case "leader_changes":
 		n := h.Summarize(e.From, e.To).LeaderChanges
 		return want.Range.Holds(float64(n)), e.From, fmt.Sprintf("leader changes: %d", n)
@@ -124,12 +123,10 @@ func judgeLeader(h *history.History, e scenario.Expectation) (bool, time.Duratio
 }
 
 // during are the spans of a lane in a reign. The first one begins with it.
-func during(l *history.Lane, r history.Reign) []history.Span {
-	first := l.At(r.From)
-	first.From = r.From
-	spans := []history.Span{first}
+func during(l *history.Lane, r history.Reign) (spans []history.Span) {
 	for _, s := range l.Spans {
-		if s.From > r.From && s.From < r.To {
+		if s.From < r.To && s.To > r.From {
+			s.From = max(s.From, r.From)
 			spans = append(spans, s)
 		}
 	}
