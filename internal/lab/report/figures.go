@@ -18,7 +18,7 @@ import (
 // figure is one line of the comparison of runs.
 type figure struct {
 	name   string
-	values func(history.Summary) []float64 // times are in nanoseconds
+	value  func(history.Summary) float64 // times are in nanoseconds; nil for times to a failover
 	format func(float64) string
 	worse  float64 // 1 if more is worse, -1 if less is
 }
@@ -28,29 +28,14 @@ func whole(v float64) string    { return count(int(v)) }
 
 // figures are ordered by harm, the worst first.
 var figures = []figure{
-	{"two leaders", one(func(s history.Summary) time.Duration { return s.Overlap }), duration, 1},
-	{"needless demotions", one(func(s history.Summary) int { return s.Demotions }), whole, 1},
-	{"time without leader", one(func(s history.Summary) time.Duration { return s.Leaderless }),
+	{"two leaders", func(s history.Summary) float64 { return float64(s.Overlap) }, duration, 1},
+	{"needless demotions", func(s history.Summary) float64 { return float64(s.Demotions) }, whole, 1},
+	{"time without leader", func(s history.Summary) float64 { return float64(s.Leaderless) },
 		duration, 1},
-	{"availability", one(func(s history.Summary) float64 { return s.Availability }), percent, -1},
-	{"leader changes", one(func(s history.Summary) int { return s.LeaderChanges }), whole, 1},
-	{"elections", one(func(s history.Summary) int { return s.Elections }), whole, 1},
-	{"messages", one(func(s history.Summary) int { return s.Messages }), whole, 1},
-}
-
-// failovers are several of a run, and in no comparison of single runs.
-var failovers = figure{"failover time", func(s history.Summary) (all []float64) {
-	for _, d := range s.Failovers {
-		all = append(all, float64(d))
-	}
-	return all
-}, duration, 1}
-
-// one makes the one value of a run a list.
-func one[T time.Duration | int | float64](
-	value func(history.Summary) T,
-) func(history.Summary) []float64 {
-	return func(s history.Summary) []float64 { return []float64{float64(value(s))} }
+	{"availability", func(s history.Summary) float64 { return s.Availability }, percent, -1},
+	{"leader changes", func(s history.Summary) float64 { return float64(s.LeaderChanges) }, whole, 1},
+	{"elections", func(s history.Summary) float64 { return float64(s.Elections) }, whole, 1},
+	{"messages", func(s history.Summary) float64 { return float64(s.Messages) }, whole, 1},
 }
 
 // worstMark is beside the worst of what is compared, and beside any time with two leaders.
@@ -76,7 +61,7 @@ func tableOf(runs []verdict.Run) (table []row) {
 	for i, f := range figures {
 		r, harm := row{Name: f.name}, []float64{}
 		for _, s := range all {
-			v := f.values(s)[0]
+			v := f.value(s)
 			harm = append(harm, v*f.worse)
 			r.Cells = append(r.Cells, cell{Text: f.format(v)})
 		}
@@ -151,10 +136,16 @@ func Distribution(w io.Writer, all []history.Summary, o TextOptions) error {
 		head += padLeft(name, spreadValue)
 	}
 	p.line(p.paint(head, color.Bold))
-	for _, f := range append([]figure{failovers}, figures...) {
+	for _, f := range append([]figure{{"failover time", nil, duration, 1}}, figures...) {
 		var values []float64
 		for _, s := range all {
-			values = append(values, f.values(s)...)
+			if f.value != nil {
+				values = append(values, f.value(s))
+				continue
+			}
+			for _, d := range s.Failovers { // none or several of a run
+				values = append(values, float64(d))
+			}
 		}
 		slices.SortFunc(values, func(a, b float64) int { return cmp.Compare(a*f.worse, b*f.worse) })
 		line := pad(f.name, figureName)
