@@ -87,10 +87,9 @@ const (
 
 // String is upstream's name of the message.
 func (k Kind) String() string {
-	names := [...]string{"ElectionProposal", "ElectionResponse", "LeaderHeartbeat",
+	return [...]string{"ElectionProposal", "ElectionResponse", "LeaderHeartbeat",
 		"LeadershipCession", "NodeUnavailable", "HeartbeatResponse", "ScoutingRequest",
-		"ScoutingResponse"}
-	return names[min(int(k), len(names)-1)]
+		"ScoutingResponse"}[k]
 }
 
 // Message is any message of the elector.

@@ -40,11 +40,9 @@ func (u *uuid) Receive(from int, msg algorithm.Message) {
 	case Ping:
 		u.Send(from, Ack{Member: u.Cfg.Self(), For: msg.For})
 	case PingRequest:
-		if to := u.Cfg.Rank(msg.Member); to >= 0 && to != u.Self {
-			u.Send(to, Ping{For: u.Name(from)})
-		}
+		u.Send(u.Rank(msg.Member), Ping{For: u.Name(from)})
 	case Ack:
-		if asker := u.Cfg.Rank(msg.For); asker >= 0 && asker != u.Self {
+		if asker := u.Cfg.Rank(msg.For); asker >= 0 {
 			u.Send(asker, Ack{Member: msg.Member})
 		} else if u.target != member.Nobody && msg.Member == u.Name(u.target) {
 			u.target, u.probe = member.Nobody, u.After(u.Timing.Inactivity())

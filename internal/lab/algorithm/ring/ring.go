@@ -130,22 +130,14 @@ func maker(list bool) func(algorithm.Config) algorithm.Machine {
 	})
 }
 
-// A real peer may send anything.
 func (m *machine) Receive(from int, msg algorithm.Message) {
-	known := func(ids ...algorithm.NodeID) bool {
-		return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.Rank(id) < 0 })
-	}
 	switch msg := msg.(type) {
 	case Heartbeat:
 		m.onHeartbeat(from, msg.Round)
 	case Elected:
-		if known(msg.Leader, msg.Initiator) {
-			m.onElected(msg)
-		}
+		m.onElected(msg)
 	case Election:
-		if len(msg.IDs) > 0 && known(msg.IDs...) {
-			m.onElection(msg)
-		}
+		m.onElection(msg)
 	}
 }
 
