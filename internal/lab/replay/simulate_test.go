@@ -90,6 +90,19 @@ func TestWhatIsLostStaysLostAmongItsLike(t *testing.T) {
 }
 
 // Raft cannot begin in the term of the file: what is expected of terms counts from its own.
+// The step that ends a leadership ends its lease, too: what was led until then counts.
+func TestALeaderLeadsUntilItIsStopped(t *testing.T) {
+	sc := load(t, strings.Replace(pingPong, "cut: [a-b]", "stop: [a]", 1))
+	for _, a := range Algorithms() {
+		if a.Leased {
+			run, err := Simulate(sc, Options{Seed: 1, Algorithm: a})
+			require.NoError(t, err)
+			require.Equal(t, history.Reign{From: 0, To: 10 * time.Second, Leader: "a"},
+				run.History.Reigns(0, time.Minute)[0], a.Name)
+		}
+	}
+}
+
 func TestTermsOfOthersCountFromTheBeginning(t *testing.T) {
 	sc := load(t, pingPong+"  - {max_term: 10}\n")
 	run, err := Simulate(sc, Options{Seed: 1, Algorithm: raft.WithCheckQuorum})

@@ -137,10 +137,11 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 	}
 }
 
-// noteView looks at what a node believes after a step.
+// noteView looks at what a node believes after a step. Whoever observes the end of a leadership
+// finds the lease that it had until then, as with an elector.
 func (s *Sim) noteView(n *node, why string) {
 	if leased, ok := n.machine.(algorithm.Leased); ok && s.cfg.Algorithm.Leased {
-		n.noteLease(leased.Lease())
+		defer func() { n.noteLease(leased.Lease()) }()
 	}
 	was, is := n.view, n.machine.View()
 	if is == was || n.id == algorithm.StoreNode {
