@@ -37,7 +37,7 @@ var examples = []example{
 	{"raft-etcd", "chained", "nobody tells the old leader", costsOverlap},
 	{"raft-prevote", "quorum-loss-hub", "the hub hears the leader", costsLeader},
 	{"raft-checkquorum", "minority-partition-with-leader", "no lease", costsOverlap},
-	{"raft-lease", "graceful-stop", "nobody is told of a stop", costsLeader},
+	{"raft-lease", "constrained", "an old log is not elected", costsLeader},
 	{"store-liveness", "constrained", "an old log is not elected", costsLeader},
 	{"hashicorp-raft", "slow-leader-long-pause", "a lease ends unseen", costsOverlap},
 	{"kraft", "old-leader-keeps-one-link", "it resigns after 1.5 time-outs", costsOverlap},

@@ -56,18 +56,20 @@ func TestTheFileHasAll(t *testing.T) {
 	require.ElementsMatch(t, want, got, "make lab plays them")
 }
 
-// Two cells played anew show what the file says of them.
+// A cell of each algorithm, played anew, shows what the file says of it.
 func TestTheFileIsWhatIsPlayed(t *testing.T) {
-	rows := kept(t)
-	cells := Cells(Topologies, Networks, replay.Algorithms())
-	for _, i := range []int{len(rows) / 2, len(rows) - 1} {
-		cells := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
-			return c.String() != rows[i].String()
-		})
-		played, err := Play(t.Context(), cells, rows[i].Seeds, nil)
-		require.NoError(t, err)
-		for name, e := range rows[i].Values {
-			require.InDelta(t, played[0].Values[name].Mean, e.Mean, 1e-4, "%s: make lab", cells[0])
+	rows := slices.DeleteFunc(kept(t), func(r Row) bool {
+		return r.Own || r.Topology != "chain-3" || r.Network != Networks[0].Name
+	})
+	cells := slices.DeleteFunc(Cells(Topologies, Networks, replay.Algorithms()), func(c Cell) bool {
+		return !slices.ContainsFunc(rows, func(r Row) bool { return r.String() == c.String() })
+	})
+	require.Len(t, cells, len(replay.Algorithms()))
+	played, err := Play(t.Context(), cells, rows[0].Seeds, nil)
+	require.NoError(t, err)
+	for i, r := range rows {
+		for name, e := range r.Values {
+			require.InDelta(t, played[i].Values[name].Mean, e.Mean, 1e-4, "%s, %s: make lab", r, name)
 		}
 	}
 }

@@ -54,6 +54,7 @@ func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
 	seeds := slices.MinFunc(rows, func(a, b Row) int { return a.Seeds - b.Seeds }).Seeds
 	err = template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
 		"Table": table.String(), "Own": own.String(), "Seeds": seeds,
+		"Rare":   report.Brief(300 / float64(seeds)), // the rule of three, in percent
 		"Losses": lossLines(losses), "Examples": examples, "Deviations": deviations(),
 	})
 	return page.Bytes(), err
@@ -102,8 +103,8 @@ func worstLosses(l Loss, own bool) (figures []string) {
 			continue
 		}
 		recovers = recovers || m.Name == "recovery_s"
-		text := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, report.Brief(most.Ours.Mean), m.Unit,
-			report.Brief(most.Ours.Low), report.Brief(most.Ours.High))
+		text := fmt.Sprintf("%s %s %s (%s-%s; %s)", m.Title, report.Brief(most.Ours.Mean), m.Unit,
+			report.Brief(most.Ours.Low), report.Brief(most.Ours.High), most.Network)
 		if most.Rival != "" {
 			text += fmt.Sprintf(", %s %s %s", most.Rival, report.Brief(most.Best), m.Unit)
 		}

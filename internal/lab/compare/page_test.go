@@ -77,10 +77,10 @@ func TestThePage(t *testing.T) {
 	page, err := writePage(labRows(), losses, []string{"raft  x  a term: 5 demotions"})
 	require.NoError(t, err)
 	require.Contains(t, string(page), "300 seeds")
-	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75-3), raft 1 s; "+
-		"with own timers no leader 1 s (0.5-2), raft 0.5\n  s. So it is.\n")
-	require.Contains(t, string(page), "- **chain**: needless demotions 3 /h (1.5-6); "+
-		"availability 98 % (49-196), raft 99 %. Likewise,\n  once more.\n")
+	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75-3; 9 ms), raft 1 s; with "+
+		"own timers no leader 1 s (0.5-2; 9\n  ms), raft 0.5 s. So it is.\n")
+	require.Contains(t, string(page), "- **chain**: needless demotions 3 /h (1.5-6; 1 ms); "+
+		"availability 98 % (49-196; 1 ms), raft 99 %.\n  Likewise, once more.\n")
 	require.Contains(t, string(page), "\nraft  x  a term: 5 demotions\n")
 	page, err = writePage(labRows(), nil, nil)
 	require.NoError(t, err)

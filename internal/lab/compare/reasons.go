@@ -8,17 +8,17 @@ var reasons = map[string]string{
 	"host-crash": "Scouting, too. gmt and Omega ask no majority: two leaders in leader-isolated. " +
 		"On lossy links ours plays with profile wan, which suits round trips of 300 ms; the sources' " +
 		"timers suit these links. Ours has no profile in between",
-	"leader-isolated": "The next leader waits for the lease. Who is faster with equal timers has two " +
-		"leaders. With own timers as in host-crash",
-	"quorum-loss": "With a store the old leader leads on: it needs but the store, which the hub's " +
-		"replica leads 1 s to 2 s later. Ours must reach a majority itself, as the hub alone does. " +
+	"leader-isolated": "The next leader waits for the lease. All that are faster with equal timers " +
+		"have two leaders. With own timers as in host-crash",
+	"quorum-loss": "With a store the old leader leads on: it needs only the store; 1 s to 2 s later " +
+		"the hub's replica leads that. Ours must reach a majority itself, as the hub alone does. " +
 		"There, nodes that cannot win refuse the hub by rank, and it asks again after a random wait; " +
 		"gmt and kraft know neither rank nor lease. With own timers as in host-crash",
-	"constrained": "As in quorum-loss. Who is faster waits for no lease: two leaders, here or in " +
-		"leader-isolated",
+	"constrained": "As in quorum-loss. All that are faster wait for no lease: they have two leaders, " +
+		"here or in leader-isolated",
 	"restart-preferred": "Ours had elected the preferred node, so its first restart takes the leader; " +
 		"others had mostly elected another. bmqelect-without-scouting saves a round trip",
 	"demotions_per_hour": "Six heartbeats in a row, or their answers, were lost: where 10 % are, that " +
-		"is to be expected in 0.6 of 200 runs. Six are a lease, without which ours may not lead on. " +
+		"is to be expected in 3 of 1,000 runs. Six are a lease, without which ours may not lead on. " +
 		"Others count answers for longer, or need no majority",
 }
