@@ -76,8 +76,8 @@ func (o *ReplayOptions) Check() error {
 		"--base-port is %d, but must be 1024 to 30000", o.BasePort)
 	wrong.want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+
 		"simulator and --format text, not with --live, --compare or another format")
-	wrong.want(len(o.Algorithms) <= 1 || o.Compare, "--algorithm is several names, but must be one, "+
-		"or go with --compare")
+	wrong.want(len(o.Algorithms) <= 1 || o.Compare, "--algorithm names several: they are played beside "+
+		"each other, with --compare")
 	wrong.want(!o.Live || len(o.Algorithms) == 0,
 		"--algorithm goes with the simulator, not with --live: real processes run this elector only")
 	wrong.want(!o.Live || o.Seed == nil,

@@ -119,7 +119,7 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 			o.Compare, o.Algorithms = true, []string{"bmqelect", "bmqelect-without-scouting"}
 		}, pingPong, "== bmqelect-without-scouting ==", ""},
 		"two without comparison": {func(o *ReplayOptions) { o.Algorithms = []string{"bmqelect", "bmqelect"} },
-			good, "", "--algorithm is several names"},
+			good, "", "--algorithm names several"},
 		"an unknown algorithm": {func(o *ReplayOptions) { o.Algorithms = []string{"paxos"} }, good, "",
 			`--algorithm: "paxos" is no algorithm, but these are: bmqelect, bmqelect-without-scouting`},
 		"an algorithm, live": {func(o *ReplayOptions) { o.Live, o.Algorithms = true, []string{"bmqelect"} },

@@ -122,8 +122,8 @@ func (s *Sim) addNodes() error {
 		if _, ok := s.newMachine(n).(*ours.Machine); !ok {
 			n.disk.state = nil
 			if nc.Elector.Observer() && n.id != algorithm.StoreNode {
-				return fmt.Errorf("simulated node %q has no vote: %s knows no observers",
-					n.id, s.cfg.Algorithm.Name)
+				return fmt.Errorf("%s does not vote, and %s is played without observers: play it with "+
+					"another file, or this one with %s", n.id, s.cfg.Algorithm.Name, ours.Elector.Name)
 			}
 		}
 		s.nodes = append(s.nodes, n)
