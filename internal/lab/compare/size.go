@@ -6,7 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-// frameHeader is what the mesh puts before a message: its length and kind.
+// frameHeader is what the mesh puts before a message: its length and kind. A kind that an algorithm
+// has as text is left out of the message (`codec:"-"`).
 const frameHeader = 5
 
 // msgpack is as the mesh has it, without the names of fields.

@@ -49,7 +49,7 @@ var KRaft = algorithm.Algorithm{
 
 // Message is any of the messages: what a state asks for, or an answer, with Response after that.
 type Message struct {
-	Kind                string
+	Kind                string           `codec:"-"`
 	Epoch, LastEpoch    lsn.Term         // LastEpoch is that of the sender's log
 	Leader              algorithm.NodeID // in Epoch; "" for none that the sender knows
 	Refused             bool

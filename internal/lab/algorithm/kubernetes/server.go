@@ -24,7 +24,7 @@ func (h Holder) String() string { return string(h.Node) }
 
 // Request is a Get, or a Create or an Update over Record.Version.
 type Request struct {
-	Kind string
+	Kind string `codec:"-"`
 	Xid  uint64
 	Record
 }
@@ -32,7 +32,7 @@ type Request struct {
 // Answer says Lease or NotFound to a Get, otherwise Updated or Conflict. Unless it is a Conflict,
 // it has the record as it is.
 type Answer struct {
-	Kind string
+	Kind string `codec:"-"`
 	Xid  uint64
 	Record
 }

@@ -16,8 +16,9 @@
 // copies the oplog of anybody who is ahead. Word of the primary from a member that hears it
 // postpones the election of one that has not heard it for two heartbeats more: it syncs from that.
 // Priority takeover: a member that the primary answered, of a higher elector.Config.Priority,
-// stands after (k + 1) T and up to 15 % more, if k have an even higher one and its oplog is the
-// newest. Step-down, by hand or before a stop: the first member that is up and has the oplog is to
+// stands after (k + 1) T and up to 15 % more, if k have an even higher one. (In the source
+// only with the newest oplog; here each answer brings the oplog.) Step-down, by hand
+// or before a stop: the first member that is up and has the oplog is to
 // stand, without a dry run; the old primary does not for 6 T.
 //
 // T = Timing.Inactivity. Tuned has the defaults: T = 10 s, heartbeats of 2 s, on any link. The log
@@ -48,7 +49,7 @@ var ReplicaSet = algorithm.Algorithm{
 
 // Message is any of the messages, of which Kind is the name.
 type Message struct {
-	Kind            string
+	Kind            string           `codec:"-"`
 	Term, OpTime    lsn.Term         // OpTime is the term of the sender's last oplog entry
 	Primary         algorithm.NodeID // whom the sender hears
 	Age             time.Duration    // since it did
@@ -66,7 +67,6 @@ type rules struct {
 	answers                           []Message      // by rank: to the last heartbeat
 	up                                member.Set     // who answered within T
 	word, frozen                      algorithm.Time // of a primary; before which it does not stand
-	newest                            lsn.Term       // oplog entry of who is up
 	above                             int            // how many have a higher priority
 	dry                               bool           // run of a candidate
 	yes, no                           member.Set     // votes
@@ -114,7 +114,7 @@ func (r *rules) Tick() algorithm.Time {
 	if r.Due(&r.timeout) {
 		r.elect("no primary")
 	}
-	if r.Due(&r.takeover) && r.newest <= r.disk.OpTime {
+	if r.Due(&r.takeover) {
 		r.elect("priority takeover")
 	}
 	if r.Due(&r.beat) {
@@ -132,7 +132,7 @@ func (r *rules) Tick() algorithm.Time {
 // watch finds out who is up, and the primary; a primary's silent members may end it.
 func (r *rules) watch() {
 	primary, term, silent := member.Nobody, lsn.Term(0), false
-	r.newest, r.above = 0, 0
+	r.above = 0
 	for rank := range r.Others {
 		if r.Due(&r.upFor[rank]) {
 			r.up.Put(rank, false)
@@ -142,11 +142,8 @@ func (r *rules) watch() {
 		if answer.Priority > r.Cfg.Elector.Priority {
 			r.above++
 		}
-		if r.up.Has(rank) {
-			r.newest = max(r.newest, answer.OpTime)
-			if answer.Primary == r.Name(rank) && answer.Term > term {
-				primary, term = rank, answer.Term
-			}
+		if r.up.Has(rank) && answer.Primary == r.Name(rank) && answer.Term > term {
+			primary, term = rank, answer.Term
 		}
 	}
 	if r.Role == elector.Leader && silent && !r.Quorum(r.up) {
