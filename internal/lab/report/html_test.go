@@ -93,6 +93,8 @@ func TestThePageIsSmallHoweverMuchWasSent(t *testing.T) {
 	last := r.History.Arrows[history.MaxArrows-1].Sent.Seconds()
 	require.Contains(t, text, fmt.Sprintf(`data-at="%v"><time>2.962</time><b></b>`+
 		`<span>messages are not recorded from here on</span>`, last))
+	_, after, _ := strings.Cut(text, "not recorded from here on")
+	require.Contains(t, after, "<time>", "what happened later comes later")
 	require.NotContains(t, page(t, takeover()), "not recorded from here")
 }
 
