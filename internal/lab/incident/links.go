@@ -131,11 +131,8 @@ func (in *Incident) addOutage(all []Step, a, b string, here, there loss) []Step 
 	default:
 		cut.Reset, cut.Why = true, broke
 	}
-	if all = append(all, cut); !to.Equal(forever) {
-		all = append(all, Step{At: to.Add(-dialTime), Do: "heal", Pairs: cut.Pairs,
-			Why: "the links came back"})
-	}
-	return all
+	return append(all, cut, Step{At: to.Add(-dialTime), Do: "heal", Pairs: cut.Pairs,
+		Why: "the links came back"}) // after every window if they did not
 }
 
 func id(node string) scenario.NodeID { return scenario.NodeID(node) }

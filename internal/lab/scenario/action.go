@@ -176,7 +176,7 @@ func (b *builder) setLink(m mapping[setLinkKeys], a *Action) []string {
 	a.Link = b.s.Network
 	said := b.link(&given, &a.Link)
 	l := b.links(between, true)
-	if l.all {
+	if between.word == "all" {
 		b.needsLinks(between.place, l.pairs)
 	}
 	if a.Linked = l.pairs; said == nil {

@@ -173,7 +173,6 @@ func (b *builder) list(l names, one func(scalar) (NodeID, bool)) []NodeID {
 
 // linkList is a list of links as the file gives it.
 type linkList struct {
-	all   bool     // the word "all"
 	pairs []Pair   // every direction, once
 	texts []string // what was written
 	half  scalar   // the first that names one direction alone
@@ -183,7 +182,7 @@ type linkList struct {
 // stands for all its links and "all" for all there are.
 func (b *builder) links(given names, wide bool) (l linkList) {
 	if wide && given.word == "all" {
-		return linkList{all: true, pairs: b.s.AllPairs(), texts: []string{given.word}}
+		return linkList{pairs: b.s.AllPairs(), texts: []string{given.word}}
 	}
 	for _, item := range given.items {
 		var pairs []Pair
