@@ -41,8 +41,6 @@
 package vr
 
 import (
-	"strings"
-
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
@@ -59,21 +57,24 @@ var VR = algorithm.Algorithm{
 	Deviates:         "no log, so no state transfer",
 }
 
-// Message says in which view its sender is: Commit is of a normal primary, StartView of a new one,
-// StartViewChange of who has left all views below, DoViewChange of who knows that a quorum has.
-type Message struct {
-	Kind string `codec:"-"`
-	View lsn.Term
-}
-
-// Recovery asks for the view. Nonce is the number of the sender's life.
-type Recovery struct{ Nonce uint64 }
-
-// RecoveryResponse answers Recovery with its nonce, and the view in which the sender is normal.
-type RecoveryResponse struct {
-	View  lsn.Term
-	Nonce uint64
-}
+// The messages.
+type (
+	// Commit says that the sender is the primary of the view, and normal.
+	Commit struct{ View lsn.Term }
+	// StartViewChange says that the sender has left all views below.
+	StartViewChange struct{ View lsn.Term }
+	// DoViewChange says to the view's primary that a quorum has.
+	DoViewChange struct{ View lsn.Term }
+	// StartView says that the sender is the primary of a new view.
+	StartView struct{ View lsn.Term }
+	// Recovery asks for the view. Nonce is the number of the sender's life.
+	Recovery struct{ Nonce uint64 }
+	// RecoveryResponse answers Recovery with its nonce, and the view in which the sender is normal.
+	RecoveryResponse struct {
+		View  lsn.Term
+		Nonce uint64
+	}
+)
 
 // Disk has how many lives a replica had, with this one.
 type Disk struct{ Lives uint64 }
@@ -132,31 +133,27 @@ func (r *replica) Receive(from int, msg algorithm.Message) {
 		return
 	}
 	switch msg := msg.(type) {
-	case Message:
-		r.changed(from, msg)
+	case Commit:
+		r.follow(from, msg.View, "COMMIT")
+	case StartView:
+		r.follow(from, msg.View, "STARTVIEW")
+	case StartViewChange:
+		r.enter(msg.View, "STARTVIEWCHANGE")
+		if msg.View == r.Term && r.status == viewChange {
+			r.started.Put(from, true)
+			r.progress()
+		}
+	case DoViewChange:
+		r.enter(msg.View, "DOVIEWCHANGE")
+		if msg.View == r.Term && r.status == viewChange {
+			r.done.Put(from, true)
+			r.progress()
+		}
 	case Recovery:
 		if r.status == normal {
 			r.Send(from, RecoveryResponse{r.Term, msg.Nonce})
 		}
 	}
-}
-
-func (r *replica) changed(from int, msg Message) {
-	name := strings.ToUpper(msg.Kind)
-	if msg.Kind == "Commit" || msg.Kind == "StartView" {
-		r.follow(from, msg.View, name)
-		return
-	}
-	r.enter(msg.View, name)
-	if msg.View != r.Term || r.status != viewChange {
-		return
-	}
-	if msg.Kind == "DoViewChange" {
-		r.done.Put(from, true)
-	} else {
-		r.started.Put(from, true)
-	}
-	r.progress()
 }
 
 // follow takes the sender as the primary, unless its view is past.
@@ -195,7 +192,7 @@ func (r *replica) enter(view lsn.Term, why string) {
 		role = elector.Candidate
 	}
 	r.Become(role, member.Nobody, why)
-	r.Broadcast(Message{"StartViewChange", view})
+	r.Broadcast(StartViewChange{view})
 }
 
 // progress is rules 2 and 3. A primary sends DOVIEWCHANGE to itself.
@@ -207,12 +204,12 @@ func (r *replica) progress() {
 	if !r.done.Has(r.Self) {
 		r.done.Put(r.Self, true)
 		if primary != r.Self {
-			r.Send(primary, Message{"DoViewChange", r.Term})
+			r.Send(primary, DoViewChange{r.Term})
 		}
 	}
 	if primary == r.Self && r.Quorum(r.done) {
 		r.serve(r.Term, "DOVIEWCHANGE of a quorum")
-		r.Broadcast(Message{"StartView", r.Term})
+		r.Broadcast(StartView{r.Term})
 	}
 }
 
@@ -236,7 +233,7 @@ func (r *replica) Tick() algorithm.Time {
 			r.Broadcast(Recovery{r.life})
 		case r.Role == elector.Leader:
 			r.timer = r.After(r.Timing.HeartbeatBroadcast)
-			r.Broadcast(Message{"Commit", r.Term})
+			r.Broadcast(Commit{r.Term})
 		case r.status == normal:
 			r.enter(r.Term+1, "no COMMIT")
 		default:
