@@ -48,16 +48,19 @@ import (
 
 // The elector, and what it was before its extension.
 var (
-	Elector         = define("blazingmq", "BlazingMQ", true)
-	WithoutScouting = define("blazingmq-without-scouting", "BlazingMQ without scouting", false)
+	Elector = define("blazingmq", "BlazingMQ",
+		"github.com/bloomberg/blazingmq, mqbnet_elector.cpp", "", true)
+	WithoutScouting = define("blazingmq-without-scouting", "BlazingMQ without scouting",
+		"article of the authors: Leader Election and State Machine Replication in BlazingMQ",
+		"; the article leaves open what a No does: here a higher term in it is entered", false)
 )
 
-func define(name, title string, scouts bool) algorithm.Algorithm {
+func define(name, title, source, open string, scouts bool) algorithm.Algorithm {
 	return algorithm.Algorithm{
 		Name:     name,
 		Title:    title,
-		Source:   "github.com/bloomberg/blazingmq, mqbnet_elector.cpp",
-		Deviates: "the disk has the term, also after a stop",
+		Source:   source,
+		Deviates: "the disk has the term, also after a stop, and no message waits for it" + open,
 		New: member.Maker(func(m *member.Member) member.Rules {
 			r := &rules{Member: m, scouts: scouts, tentative: member.Nobody}
 			r.Term, _ = m.Disk.(lsn.Term)

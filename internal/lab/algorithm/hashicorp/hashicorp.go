@@ -1,34 +1,43 @@
 // Package hashicorp is leader election as in hashicorp/raft, with its leader lease and PreVote.
 // Read: raft.go, replication.go, config.go and util.go at 1837036, June 2026, after v1.7.3.
 //
-// Follower. Each H to 2H, drawn anew, it looks back: if no leader was in contact for H, it forgets
-// its leader and stands. Heartbeats do not restart that timer, so a dead leader is missed after H
-// to 3H. A vote that it grants counts as contact.
+// The rules:
+//   - A follower looks back at intervals of H to 2H, drawn anew each time. If no leader was in
+//     contact for H, it forgets its leader and stands. A heartbeat does not restart that timer, so
+//     a follower misses a dead leader after H to 3H. A vote that it grants counts as contact.
+//   - A member that stands first sends PreVote. It asks whether it would win the next term, and
+//     does not enter that term yet.
+//   - A member refuses a PreVote if it knows a leader other than the asker, if its own term is
+//     higher than the one asked about, or if its own log is newer. Its vote does not matter.
+//   - A member with the PreVotes of a quorum, its own included, enters the term, votes for itself
+//     and asks for votes. Its timer of E to 2E begins anew.
+//   - A member that is refused waits for that timer, and stands again.
+//   - A candidate that gets an answer with a term above the one it asked about becomes a follower
+//     in that term.
+//   - A voter that knows a leader refuses all others. It does not enter their term, however high.
+//     A leader knows itself. A voter knows a leader until it stands or enters another term.
+//   - Any other voter has one vote a term, for a log as new as its own.
+//   - A leader that had no answers of a quorum within L, its lease, steps down. It looks when the
+//     oldest answer that counts gets too old, but not twice within 10 ms.
+//   - A leader steps down for an answer with a higher term. It does not enter that term.
+//   - A leader transfers to the voter that was named, or to the first that has the whole log. Once
+//     the voter has the log, TimeoutNow lets it stand without PreVote, and voters disregard the
+//     leader that they know. No other transfer begins for E.
 //
-// PreVote. Who stands asks first whether it would win the next term, without entering it. The
-// others say no if they know a leader other than the asker, if their term is higher than the one
-// asked about, or if their log is newer; whether they have voted in it does not matter. With the
-// PreVotes of a quorum, its own included, it enters the term, votes for itself and asks for votes;
-// its timer of E to 2E begins anew. Refusals change nothing: it waits for the timer and stands
-// again. An answer with a term higher than the one asked about makes a follower of it, in that.
-// Vote. A voter that knows a leader refuses all others and does not enter their term, however high;
-// a leader knows itself. Else it has one vote a term, for a log as new as its own. It knows a
-// leader until it stands or enters another term.
+// H = E = Timing.Inactivity, and L = H/2, as in the defaults. These are for any link, and Tuned has
+// them. A leader sends heartbeats at intervals of H/10 to H/5. It sends AppendEntries for the
+// commit index, also without entries, at intervals of H/20 to H/10. Messages and log are package
+// raft's.
 //
-// Leader lease. A leader that had no answers of a quorum within L steps down. It looks when the
-// oldest answer that counts gets too old, and after 10 ms at least. It steps down, too, for an
-// answer with a higher term, and does not enter that. Transfer. To a voter, or the first that has
-// the whole log: once it has, TimeoutNow lets it stand without PreVote, for votes that disregard
-// leaders. For E no other transfer begins.
+// Deviations:
+//   - Both streams bring the log and find higher terms. In the source only the second does.
+//   - Each stream has one timer for all peers, and waits for no answers. The source has a timer a
+//     peer, waits for the answer, and backs off after heartbeats that failed.
+//   - A PreVote counts for a later attempt at its term, too.
 //
-// H = E = Timing.Inactivity. As in the defaults, which are for any link, and which Tuned has, L =
-// H/2; heartbeats are H/10 to H/5 apart, and AppendEntries for the commit index, sent without
-// entries too, H/20 to H/10. Messages and the log are package raft's. Deviations: both streams
-// bring the log and find higher terms, in the source the second; each has one timer for all peers,
-// and waits for no answers; a PreVote counts for a later attempt at its term, too.
-//
-// There is one leader in a term. Two lead at once only if an answer takes longer than H - L, or the
-// old leader was paused. What breaks it: a voter with an old log that alone reaches a quorum.
+// There is one leader in a term. Two lead at once only if an answer takes longer than H - L, or if
+// the old leader was paused. A voter with an old log that alone reaches a quorum leaves the
+// cluster without a leader.
 package hashicorp
 
 import (
@@ -48,7 +57,8 @@ var Raft = algorithm.Algorithm{
 	OneLeaderPerTerm: true,
 	New:              member.Maker(begin),
 	Tuned:            algorithm.OnAnyLink(100*time.Millisecond, 10),
-	Deviates:         "one timer for the heartbeats of all peers",
+	Deviates: "both streams bring the log and find higher terms, with one timer for all " +
+		"peers and no back-off; a PreVote counts for a later attempt",
 }
 
 type rules struct {
@@ -131,7 +141,7 @@ func (r *rules) ask(request raft.Message) {
 	r.Hold(member.All, request)
 }
 
-// follow makes a follower that knows no leader yet. Who was none begins a timer.
+// follow makes a follower that knows no leader yet. A candidate or leader restarts its timer.
 func (r *rules) follow(term lsn.Term, why string) {
 	if r.Role == elector.Leader {
 		r.contact = r.Now

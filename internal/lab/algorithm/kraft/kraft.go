@@ -1,31 +1,46 @@
 // Package kraft is KRaft, the election of Kafka's controllers: Raft with followers that pull
-// (KIP-595) and PreVote (KIP-996). Read: KafkaRaftClient, QuorumState, FollowerState and
-// ProspectiveState of apache/kafka at 0bce334, 2026; CandidateState, LeaderState and QuorumConfig
+// (KIP-595) and PreVote (KIP-996). Read, of apache/kafka: KafkaRaftClient, QuorumState,
+// FollowerState and ProspectiveState at 0bce334, 2026; CandidateState, LeaderState and QuorumConfig
 // as stored, undated; ResignedState at e6d2421, 2024; pull request 23168.
 //
-// A follower fetches from its leader. Each answer begins a fetch time-out of F anew, which is not
-// random. Then it is Prospective: it still names its leader, and asks for PreVotes, in its own
-// epoch. They are granted to a log as new as the own, but not by a leader, nor by a follower that
-// has fetched since it became one. A Candidate asks for votes in the next epoch: one in an epoch,
-// for a log as new as the own, by nobody who knows a leader in it. A request of a higher epoch,
-// even a PreVote, makes Unattached of everyone; so does an answer, or a follower of whom it names.
-// Unattached, Prospective and Candidate last for E to 2E; a higher epoch leaves them the rest of
-// it. Unattached becomes Prospective; so does a Candidate, even if it lost before. Prospective that
-// loses or ends goes back to its leader, or is Unattached, and fetches from voters at random. A
-// leader tells all with BeginQuorumEpoch, and each F/2 those that did not fetch since. If no quorum
-// fetched within 1.5 F it is Resigned, as when it is asked to resign or stop: EndQuorumEpoch tells
-// who is to succeed, the newest logs first. The first is Prospective at once, the n-th of m after
-// M/2^(m-n+1). After E to 2E Resigned is Unattached in the next epoch. Epoch, vote and leader are
-// durable before anything is sent. A leader restarts as Resigned, a candidate as a candidate.
+// The rules:
+//   - A follower fetches from its leader. Each answer restarts its fetch time-out F, which is not
+//     random. When that ends, the follower is Prospective.
+//   - A Prospective member still names its leader. It asks for PreVotes in its own epoch.
+//   - A member grants a PreVote to a log as new as its own. A leader grants none. Nor does a
+//     follower that has fetched since it became one.
+//   - A Prospective member with the PreVotes of a quorum becomes a Candidate in the next epoch, and
+//     asks for votes. One that loses, or whose time ends, goes back to its leader.
+//   - Without a leader it becomes Unattached. An Unattached member fetches from voters at random.
+//   - A voter has one vote in an epoch, for a log as new as its own. It gives none if it knows the
+//     epoch's leader.
+//   - A request of a higher epoch, even a PreVote, makes Unattached of its receiver. An answer of a
+//     higher epoch does so too; if either names the leader, its receiver follows that leader.
+//   - Unattached, Prospective and Candidate have a timer of E to 2E. A higher epoch does not
+//     restart that timer. When it ends, Unattached and Candidate become Prospective. A Candidate
+//     waits for it even if it has lost.
+//   - A new leader sends BeginQuorumEpoch to all. It repeats that each F/2 to those that did not
+//     fetch since.
+//   - A leader from which no quorum fetched within 1.5 F is Resigned. So is one that is asked to
+//     resign or to stop. It sends EndQuorumEpoch with its successors, the newest logs first.
+//   - The first successor is Prospective at once, and the n-th of m after M/2^(m-n+1).
+//   - After E to 2E a Resigned member is Unattached in the next epoch.
+//   - Epoch, vote and leader are durable before anything is sent. A leader restarts as Resigned, a
+//     Candidate as a Candidate.
 //
-// F = Timing.Inactivity; E = M = F/2, as in the defaults, which Tuned has: F = 2 s on any link. The
-// log is package raft's. Deviations: a leader answers a Fetch at once, and the next comes after
-// HeartbeatBroadcast; in the source it is held for 500 ms without news. Requests are repeated after
-// half of that, as TCP would; in the source after 2 s. A leader leads while that is written; it
-// stops at once, and grants no PreVotes then.
+// F = Timing.Inactivity; E = M = F/2, as in the defaults. Tuned has these: F = 2 s on any link. The
+// log is package raft's.
 //
-// There is one leader in an epoch; an old one may lead for 1.5 F beside it. What breaks it:
-// who has fetched refuses PreVotes even if the leader resigned, so its first successors lose.
+// Deviations:
+//   - A leader answers a Fetch at once, and the next one comes after HeartbeatBroadcast. The source
+//     holds a Fetch for 500 ms if there is no news.
+//   - A request is repeated after half of HeartbeatBroadcast, as TCP would; in the source after
+//     2 s.
+//   - A leader leads while its leadership is being written.
+//   - A leader that is told to stop does so at once. It grants no PreVotes after that.
+//
+// There is one leader in an epoch. An old one may lead for 1.5 F beside it. After a leader resigned
+// the first successors lose: the others have fetched from it, and still refuse PreVotes.
 package kraft
 
 import (
@@ -42,9 +57,10 @@ import (
 // KRaft is the algorithm.
 var KRaft = algorithm.Algorithm{
 	Name: "kraft", Title: "KRaft", Source: "apache/kafka, KIP-595, KIP-996", OneLeaderPerTerm: true,
-	New:      member.Maker(start),
-	Tuned:    algorithm.OnAnyLink(500*time.Millisecond, 4),
-	Deviates: "a Fetch is not held, but sent later, and requests are soon repeated, as TCP would",
+	New:   member.Maker(start),
+	Tuned: algorithm.OnAnyLink(500*time.Millisecond, 4),
+	Deviates: "a Fetch is not held, but sent later; requests are soon repeated, as TCP would; " +
+		"a leader leads while that is written; it stops at once, and grants no PreVotes then",
 }
 
 // Message is any of the messages: what a state asks for, or an answer, with Response after that.

@@ -4,30 +4,43 @@
 // data_replicator_external_state_impl as stored, undated. Recalled: what a member does when one
 // says that it is the primary, and the hand-over at a stop.
 //
-// All ask all with heartbeats, each HeartbeatBroadcast, four times as often without a primary. Who
-// answered within T is up; the primary is who is up and says that it is, of the highest term.
-// Without an answer of its term's primary for T and up to 15 % more a member that sees a majority
-// up stands. A dry run asks in the present term whether it would win; then it enters the next term
-// and asks for votes. An election that all answered, or of T, is lost. A vote is for the voter's
-// term or a higher one, which it enters, for an oplog as new as its own, and one in a term,
-// durable; a dry run binds nobody. That voters see a primary does not matter. The primary steps
-// down for a higher term, in an answer or a request for votes, and when a member was silent for T
-// if no majority is up. Others' heartbeats end silence, but only answers tell terms. A member
-// copies the oplog of anybody who is ahead. Word of the primary from a member that hears it
-// postpones the election of one that has not heard it for two heartbeats more: it syncs from that.
-// Priority takeover: a member that the primary answered, of a higher elector.Config.Priority,
-// stands after (k + 1) T and up to 15 % more, if k have an even higher one. (In the source
-// only with the newest oplog; here each answer brings the oplog.) Step-down, by hand
-// or before a stop: the first member that is up and has the oplog is to
-// stand, without a dry run; the old primary does not for 6 T.
+// The rules:
+//   - Each member sends a heartbeat to all others each HeartbeatBroadcast, and four times as often
+//     while it knows no primary.
+//   - A member is up if it answered within T. The primary is the member that is up and claims to
+//     be; of several, the one with the highest term.
+//   - A member stands if its term's primary did not answer it for T and up to 15 % more. It must
+//     see a majority up.
+//   - It first asks in its present term whether it would win. That is a dry run, and binds nobody.
+//     Then it enters the next term and asks for votes.
+//   - An election is lost if all have answered without a majority, or if it takes longer than T.
+//   - A voter enters the candidate's term if that is higher. It has one vote a term, which is
+//     durable, for an oplog as new as its own. It votes even if it sees a primary.
+//   - A primary steps down for a higher term, in an answer or a request for votes. A heartbeat
+//     tells no term.
+//   - A primary steps down when a member was silent for T and no majority is up. A heartbeat of
+//     that member ends its silence.
+//   - A member copies the oplog of anybody who is ahead.
+//   - A member that has not heard the primary for two heartbeats longer than another one takes that
+//     one's word, and waits. In the source it syncs from that one.
+//   - Priority takeover. A member with a higher elector.Config.Priority than the primary's stands
+//     although there is one. It waits for (k + 1) T and up to 15 % more after the primary's answer,
+//     where k members have a higher priority still.
+//   - Step-down, by hand or before a stop. The first member that is up and has the oplog stands,
+//     without a dry run. The old primary does not stand for 6 T.
 //
 // T = Timing.Inactivity. Tuned has the defaults: T = 10 s, heartbeats of 2 s, on any link. The log
-// is package raft's. Deviations: the oplog comes with answers to heartbeats, which wait for no
-// answers; no catch-up of a new primary, so no catch-up takeover.
+// is package raft's.
 //
-// There is one primary in a term; an old one may lead for T beside it, or for as long as nobody
-// hears it, but it hears them. What breaks it: who hears neither the primary nor anybody who does
-// unseats it.
+// Deviations:
+//   - The oplog comes with the answers to heartbeats. So whoever takes over has the newest one,
+//     which the source has to ask for.
+//   - A heartbeat does not wait for the answer to the one before.
+//   - A new primary does not catch up, so there is no catch-up takeover.
+//
+// There is one primary in a term. An old one may lead beside it for T, or for as long as it hears
+// the others and they do not hear it. A member that hears neither the primary nor anybody who does
+// unseats the primary.
 package mongodb
 
 import (
@@ -44,7 +57,8 @@ import (
 var ReplicaSet = algorithm.Algorithm{
 	Name: "mongodb", Title: "MongoDB", Source: "mongodb/mongo, protocol version 1",
 	New: member.Maker(start), OneLeaderPerTerm: true, Tuned: algorithm.OnAnyLink(2*time.Second, 5),
-	Deviates: "the oplog comes with heartbeats; no catch-up, nor takeover in it",
+	Deviates: "the oplog comes with heartbeats, which wait for no answers; no catch-up, " +
+		"nor takeover in it",
 }
 
 // Message is any of the messages, of which Kind is the name.

@@ -2,41 +2,48 @@
 // EuroSys 2023) calls Multi-Paxos. Read was its artifact, haraldng/omnipaxos-artifacts 4cda041:
 // mp_le.rs, which elects in the constrained and the chained scenario, and of multi_paxos/, the
 // authors' port of FrankenPaxos, acceptor.rs and leader.rs for phase 1. In the quorum loss the
-// study plays the port with its own election (participant.rs), which is not here: whoever hears no
-// ping leads, in the next round. There both elections end in a deadlock.
+// study plays the port with its own election (participant.rs), which is not here: a server that
+// hears no ping leads, in the next round. There both elections end in a deadlock.
 //
-// Every server goes through rounds of its own. At the beginning it asks all others for a heartbeat
-// (HBRequest), who answer at once, always, with their ballot and with the leader's as they know it
-// (HBReply). Only answers of this round count. The rules:
+// Every server goes through rounds of its own. When one begins, it asks all others for a heartbeat
+// (HBRequest). They answer at once and always (HBReply): with their own ballot, and with the
+// leader's as they know it. Only answers of this round count. The rules:
 //
-//  1. A leader's ballot in an answer that is above the one known takes its place, at once.
-//  2. At the end of a round in which a quorum answered, itself included, the highest of their
-//     ballots and its own is the leader's, if it is not below the one known.
-//  3. If it is below, the leader does not answer: the server forgets the leader, and increments its
-//     ballot past the leader's. So it wins the next round, unless another's is higher still.
+//  1. An answer with a leader's ballot above the known one replaces that at once.
+//  2. At the end of a round in which a quorum answered, itself included, the server looks for the
+//     highest of their ballots and its own. If that is not below the known leader's, it is the
+//     leader's.
+//  3. If it is below, the leader did not answer. The server forgets the leader, and raises its own
+//     ballot past the leader's. It wins the next round, unless another ballot is higher still.
 //  4. Without a quorum of answers the end of a round changes nothing.
-//  5. Who takes its own ballot for the leader's begins phase 1: it sends Phase1a to all. An
-//     acceptor whose promise is not higher promises, durably, and answers Phase1b. With these of a
-//     quorum, itself included, the server leads. Until then it sends Phase1a again.
-//  6. An acceptor with a higher promise answers Nack with that. Who takes itself for the leader
-//     then begins phase 1 anew in a ballot past it, whether it had a quorum or not.
+//  5. A server whose own ballot is the leader's begins phase 1: it sends Phase1a to all, and
+//     repeats that until it leads. An acceptor whose promise is not higher promises, durably, and
+//     answers Phase1b. With these of a quorum, itself included, the server leads.
+//  6. An acceptor with a higher promise answers Nack with that. A server that takes itself for the
+//     leader then begins phase 1 anew in a ballot past it, also if it led.
 //
-// View names the server of the higher of the leader's ballot and the promise; View.Term numbers the
-// ballots in their order.
+// View names the server of the higher of the leader's ballot and the promise. View.Term numbers the
+// ballots in their order: the number times the number of voters, plus the pid.
 //
-// Where this departs from the artifact, or it is silent: phase 1 has mp_le.rs's ballots, where the
-// study has another log, or numbers rounds anew. A leader sends Phase2a once a round in place of
-// the log's, so that it learns of higher promises as one with clients does, and Phase1a is sent
-// again as often, there after 5 s. The server's own promise answers it, too: one that restarts
-// begins with its lowest ballot, and goes past its promise by rule 6. A round takes
-// Timing.Inactivity.
+// Deviations, and what the artifact leaves open:
+//   - Phase 1 has the ballots of mp_le.rs. The study uses another log with that, or numbers rounds
+//     anew.
+//   - A leader sends Phase2a once a round in place of the log's messages. So it learns of higher
+//     promises as one with clients does.
+//   - Phase1a is sent again after a round, and in the artifact after 5 s.
+//   - A server's own promise refuses it, too. One that restarts begins with its lowest ballot, and
+//     goes past its promise by rule 6.
+//   - A pid is higher, the more a server is preferred.
 //
-// Guaranteed: no two servers lead in the same ballot, and who leads had the promises of a quorum.
-// Not guaranteed: one leader at a time, since an old one believes until it hears of a higher
-// ballot; nor a stable one: the two ends of a chain hear of each other's ballots through the
-// middle, by rule 1, and not from each other, so by rule 3 they depose each other for ever. In the
-// quorum loss only one hears a quorum, and the old leader, too: nobody replaces it. It costs
-// 2n(n-1) messages a round.
+// A round takes Timing.Inactivity, and costs 2n(n-1) messages.
+//
+// Guaranteed: no two servers lead in the same ballot, and a leader had the promises of a quorum.
+// Not guaranteed:
+//   - One leader at a time. An old one leads on until it hears of a higher ballot.
+//   - A stable leader. The ends of a chain hear of each other's ballots through the middle, by rule
+//     1, but not from each other. So by rule 3 they depose each other for ever.
+//   - A new leader in the quorum loss. Only one server hears a quorum, and it hears the old leader,
+//     too. Nobody replaces that.
 package multipaxos
 
 import (
@@ -52,7 +59,8 @@ var MultiPaxos = algorithm.Algorithm{
 	Source:           "artifact of Ng, Haridi, Carbone: Omni-Paxos, EuroSys 2023",
 	New:              member.Maker(begin),
 	OneLeaderPerTerm: true,
-	Deviates:         "phase 1 has the election's ballots; the log is one message a round",
+	Deviates: "phase 1 has the election's ballots; the log is one message a round, as often " +
+		"as Phase1a is sent again, not after 5 s; a server's own promise refuses it, too",
 }
 
 // Ballot is of one server's leadership.

@@ -6,38 +6,42 @@
 // The replicas take turns: in view v the v-th of the configuration is the primary, round after
 // round. A status is normal, view-change or recovering. The rules, by the paper's numbers:
 //
-//   - Normal case. The primary, which has no requests here, sends COMMIT every period. Messages of
-//     a lower view are dropped; one of a higher view makes its receiver follow that.
-//   - 4.2, 1. A backup that hears nothing from its primary for the time-out, a replica whose view
-//     change has not succeeded for one, and one that gets STARTVIEWCHANGE or DOVIEWCHANGE of a
-//     higher view go on to the next view, or to that one, with status view-change, and send
-//     STARTVIEWCHANGE to all. So does a primary: any replica's timer deposes it.
-//   - 4.2, 2. Who has STARTVIEWCHANGE of its view from f others sends DOVIEWCHANGE to the view's
-//     primary: once a quorum, itself included, is known to have left the views before.
-//   - 4.2, 3 to 5. The primary that has DOVIEWCHANGE from f + 1, itself included, is normal, and
-//     leads; it sends STARTVIEW to all, who are normal then.
-//   - 4.3. Nothing but a count of lives is on disk. Who restarts is recovering: it takes no part,
-//     and sends RECOVERY with its life's number, the nonce, to all, until f + 1 others that are
-//     normal have answered, the primary of the latest of their views among them. It follows that.
+//   - Normal case. The primary, which has no requests here, sends COMMIT every period. A replica
+//     drops messages of a lower view. COMMIT of a higher view makes its receiver follow that view.
+//   - 4.2, 1. A replica goes to the next view if it hears nothing from its primary for the
+//     time-out, or if its view change did not succeed in time. STARTVIEWCHANGE or DOVIEWCHANGE of a
+//     higher view takes it to that view, even if it is a primary. It has status view-change then,
+//     and sends STARTVIEWCHANGE to all.
+//   - 4.2, 2. A replica with STARTVIEWCHANGE of its view from f others sends DOVIEWCHANGE to the
+//     view's primary. A quorum, itself included, has left the views before.
+//   - 4.2, 3 to 5. The primary with DOVIEWCHANGE from f + 1, itself included, is normal, and leads.
+//     It sends STARTVIEW to all. They are normal then.
+//   - 4.3. Only a count of its lives is on a replica's disk. A replica that restarts is recovering.
+//     It takes no part, and sends RECOVERY to all with the number of its life, the nonce. It waits
+//     for answers of f + 1 others that are normal. The primary of the latest of their views must be
+//     among them; the replica follows that one.
 //
-// Where this departs from the paper, or the paper is silent: views are counted from 1, so that
-// View.Term is the view. f is the number of members beyond a quorum, and where an even number of
-// members makes that too few, rule 2 asks for the quorum itself. There is no log: no requests, no
-// PREPARE, no state transfer; who hears of a normal view follows it at once, without the round
-// trip. Lost messages of a view change are not sent again: the next view follows. RECOVERY is.
-// The artifact differs from the paper in that its backups ask the leader for heartbeats, that
-// nobody's view change ever times out, that DOVIEWCHANGE before the quorum of STARTVIEWCHANGE is
-// ignored, and that who sent DOVIEWCHANGE takes the new primary as elected.
+// Deviations from the paper, and what it leaves open:
+//   - Views are counted from 1, so that View.Term is the view.
+//   - f is the number of members beyond a quorum. With an even number of members f others and
+//     itself are too few, so rule 2 asks for a quorum.
+//   - There is no log: no requests, no PREPARE, no state transfer. A replica that hears of a normal
+//     view follows it at once, without the round trip.
+//   - Lost messages of a view change are not sent again: the next view follows. RECOVERY is.
 //
-// Timers: COMMIT every Timing.HeartbeatBroadcast, the backup's time-out is Timing.Inactivity, that
-// of a view change and of RECOVERY is Timing.ElectionResult.
+// The artifact differs from the paper, and is not followed, in this: a backup asks the leader for
+// heartbeats, no view change times out, DOVIEWCHANGE before the quorum of STARTVIEWCHANGE is
+// ignored, and a replica that sent DOVIEWCHANGE takes the new primary as elected.
 //
-// Guaranteed: one primary in a view; a quorum left the views before it. Not guaranteed: one primary
-// at a time, since an old one leads on until it hears of a later view; and a stable one, since who
-// does not hear the primary takes everybody along to the next view. A view needs a primary and
-// enough others that each hear a quorum, so it never starts where only one replica does: in the
-// study's quorum loss and constrained election. When more than f have restarted and nobody has
-// recovered yet, nobody ever will.
+// Timers: COMMIT comes every Timing.HeartbeatBroadcast. The backup's time-out is Timing.Inactivity;
+// that of a view change and of RECOVERY is Timing.ElectionResult.
+//
+// Guaranteed: one primary in a view; a quorum left the views before it. Not guaranteed:
+//   - One primary at a time. An old one leads on until it hears of a later view.
+//   - A stable primary. A replica that does not hear it takes everybody along to the next view.
+//   - A primary at all. A view needs a primary and enough others that each hear a quorum. So it
+//     never starts where only one replica does: in the study's quorum loss and constrained
+//     election. If more than f have restarted and none has recovered, nobody ever will.
 package vr
 
 import (
@@ -54,16 +58,17 @@ var VR = algorithm.Algorithm{
 	Source:           "Liskov, Cowling: Viewstamped Replication Revisited, 2012",
 	New:              member.Maker(begin),
 	OneLeaderPerTerm: true,
-	Deviates:         "no log, so no state transfer",
+	Deviates: "no log, so no state transfer: a normal view is followed at once; lost " +
+		"messages of a view change are not sent again; views are counted from 1",
 }
 
 // The messages.
 type (
 	// Commit says that the sender is the primary of the view, and normal.
 	Commit struct{ View lsn.Term }
-	// StartViewChange says that the sender has left all views below.
+	// StartViewChange says that the sender has left all lower views.
 	StartViewChange struct{ View lsn.Term }
-	// DoViewChange says to the view's primary that a quorum has.
+	// DoViewChange says to the view's primary that a quorum has left them.
 	DoViewChange struct{ View lsn.Term }
 	// StartView says that the sender is the primary of a new view.
 	StartView struct{ View lsn.Term }
