@@ -29,10 +29,12 @@ func (r *rules) ask(request Message) {
 	}
 }
 
-// vote answers a candidate or pre-candidate. A node that knows a leader in this term has no vote
-// left, whether it voted or not. The answer to a pre-candidate binds nobody.
+// vote answers a candidate or pre-candidate. In etcd a node that knows a leader in this term has no
+// vote left, whether it voted or not. In the dissertation it may have one; but it has the leader's
+// entry, and no other candidate of that term has that. The answer to a pre-candidate binds nobody.
 func (r *rules) vote(from int, request Message) {
-	free := r.votedFor == r.Name(from) || r.votedFor == "" && r.Leader == member.Nobody ||
+	free := r.votedFor == r.Name(from) ||
+		r.votedFor == "" && (!r.etcd || r.Leader == member.Nobody) ||
 		request.Kind == PreVote && request.Term > r.Term
 	response := Message{Kind: request.Kind + 1, Term: r.Term, Vote: Rejected}
 	if free && request.LastLogTerm >= r.log {
