@@ -1,15 +1,17 @@
-// Package raft is Raft's leader election five times. Read were D. Ongaro's dissertation
+// Package raft is Raft's leader election in six variants. Read were D. Ongaro's dissertation
 // (Consensus: Bridging Theory and Practice, 2014; ongardie/dissertation 42841d1: chapter 3, 6.4.1
 // and 9.4), LogCabin for what it leaves open (Server/RaftConsensus.cc, 0104048), etcd-io/raft
-// v3.7.0, and TiKV for leases (tikv/tikv, components/raftstore/src/store: util.rs of 01c0478,
-// config.rs of 000f506, and send_raft_message). Messages have the dissertation's names.
+// v3.7.0, TiKV for leases (tikv/tikv, components/raftstore/src/store: util.rs of 01c0478,
+// config.rs of 000f506, and send_raft_message), and CockroachDB for those of store-liveness (see
+// Fortified). Messages have the dissertation's names.
 //
 // Election. A follower that hears no leader for a timeout R campaigns: it enters the next
-// term, votes for itself and asks the other voters. Who gets the votes of a quorum leads in
-// that term. A message of a higher term makes a follower of everyone; one of a lower term is
-// answered with the own. R is uniform from E to 2E. Only a vote that is granted, AppendEntries
-// of the current leader, and an own campaign restart it, each with a new draw, as in LogCabin:
-// a voter that refuses does not. A candidate waits for R whatever the answers are.
+// term, votes for itself and asks the other voters. A candidate with the votes of a quorum leads
+// in that term. A node that gets a message of a higher term becomes a follower in it; one of a
+// lower term is answered with the node's own. R is uniform from E to 2E. Only a vote that is
+// granted, AppendEntries of the current leader, and a campaign of its own restart it, each with a
+// new draw, as in LogCabin: a refused vote does not. A candidate waits for R whatever the answers
+// are.
 //
 // raft-etcd is etcd's basic variant. Every change of role or term restarts and draws R; votes and
 // AppendEntries only restart it. A candidate that enough voters reject gives up. Messages of lower
@@ -29,13 +31,13 @@
 // raft-lease adds TiKV's lease: a leader leads for 0.9 E from when the newest AppendEntries left
 // that a quorum has answered. (TiKV renews by writes and reads; their sending counts.) From
 // TimeoutNow until the end of the transfer nothing renews it. Clocks may show any time, but their
-// rates must not differ by more than 0.9 to 1. store-liveness (fortify.go) has CockroachDB's.
+// rates must not differ by more than 0.9 to 1. store-liveness has CockroachDB's: see Fortified.
 //
 // Transfer (section 3.10). The leader brings the target up to date and sends TimeoutNow; the
 // target campaigns at once, without PreVote. The leader gives up after E.
 //
-// Timers. E is Timing.Inactivity, the period of AppendEntries is HeartbeatBroadcast. TiKV: E 10 s,
-// 2 s, lease 9 s.
+// Timers. E is Timing.Inactivity, the period of AppendEntries is HeartbeatBroadcast. TiKV's are
+// 10 s and 2 s, and the lease is 9 s.
 //
 // The log. There are no commands. The only entry of a term is the one that its leader appends
 // at its election, as in etcd and LogCabin; so a log is known by the term of its last entry.

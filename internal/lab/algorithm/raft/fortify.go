@@ -8,35 +8,40 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Fortified is Raft with the leader leases of CockroachDB. A leader asks those whose stores support
-// its store to fortify it. Who does neither campaigns nor votes until that support is withdrawn,
-// and needs no heartbeats of Raft. So until a quorum's support expires, LeadSupportUntil, nobody
-// else is elected, and the leader has a lease. Read were pkg/raft/raft.go of cockroachdb/cockroach
-// at ab0193c and tracker/fortificationtracker.go at 200d56f. The rules beyond PreVote and
-// CheckQuorum:
+// Fortified is Raft with the leader leases of CockroachDB. A leader asks the replicas whose stores
+// support its store to fortify it. Until that support is withdrawn, a replica that fortifies a
+// leader neither campaigns nor votes, and needs no heartbeats of Raft. So nobody else is elected
+// until the support of a quorum expires, at LeadSupportUntil: that is the leader's lease. Read were
+// pkg/raft/raft.go of cockroachdb/cockroach at ab0193c and tracker/fortificationtracker.go at
+// 200d56f. The rules beyond PreVote and CheckQuorum:
 //
-//   - FortifyLeader goes to each supporter that has not fortified the leader in its present epoch,
-//     with each heartbeat of the store. The receiver notes the epoch, durably, and answers it.
-//   - LeadSupportUntil is the latest expiration of a quorum, itself included, of those whose
-//     support has the epoch in which they fortified.
-//   - A replica that fortifies a leader whom its store supports in that epoch is in the fortify
-//     lease: it drops whatever has a higher term, except what a leader sends, a transfer's vote,
-//     and votes for a log with an entry of a term above its own. Elsewhere etcd's lease holds.
-//   - When the support is withdrawn it waits no E, only what is drawn beyond, and campaigns.
-//   - Who has not the support of a quorum of stores does not campaign.
+//   - With each heartbeat of its store the leader sends FortifyLeader to each supporter that has
+//     not fortified it in the supporter's present epoch. The receiver saves the epoch, and answers
+//     with it.
+//   - LeadSupportUntil is the latest time until which a quorum, the leader included, supports the
+//     leader's store in the epochs in which it fortified the leader.
+//   - A replica that fortifies a leader, and whose store still supports it in that epoch, is in the
+//     fortify lease. It drops messages of higher terms, except those that only a leader sends,
+//     requests for votes in a transfer, and those of candidates whose log has an entry of a higher
+//     term than its own. Where nothing is fortified, etcd's lease holds: for E after a leader was
+//     heard, whether the replica tries to campaign or not.
+//   - A replica whose store withdraws its support does not wait for E again, only for what it has
+//     drawn beyond, and campaigns.
+//   - A replica without the support of a quorum of stores does not campaign.
 //   - CheckQuorum lets a leader go on while LeadSupportUntil is ahead.
-//   - A leader in the fortify lease that hears of a higher term from who is in it lets
-//     LeadSupportUntil pass, and follows then, in that term.
-//   - Who has led and does not any more, and whose LeadSupportUntil has passed, sends
-//     DeFortifyLeader of that term with each heartbeat, until its log has an entry of a later one.
-//     Who fortified it then does not any more.
+//   - A leader in the fortify lease that gets a message of a higher term, other than a request for
+//     a vote, extends LeadSupportUntil no more, and becomes a follower in that term when it has
+//     passed.
+//   - A former leader sends DeFortifyLeader of its term with each heartbeat of its store once its
+//     LeadSupportUntil has passed, until its log has an entry of a later term. The receiver no
+//     longer fortifies it.
 //   - What a replica fortifies is on disk, and holds after a restart.
 //
-// Departures: AppendEntries is sent until it is answered, not for commands; DeFortifyLeader stops
-// at an entry, not at a committed one; Raft's messages carry no clock. E is two thirds of what
-// support lasts, 2 s of 3 s by the source's defaults. Two may lead at a time for as long as their
-// clocks differ: a lease ends by the clock of the one that asked for support, and its withdrawal
-// comes by the supporter's.
+// Departures: AppendEntries is sent until it is answered, not for commands. DeFortifyLeader goes
+// with heartbeats only, not also when the leader steps down, and stops at an entry that need not be
+// committed. Raft's messages carry no clock. E is two thirds of the support's duration: 2 s and 3 s
+// by the source's defaults. Two may lead at a time for as long as their clocks differ: a lease ends
+// by the clock of the store that asked for support, and its supporter withdraws by its own.
 var Fortified = define("store-liveness", "Raft, store liveness", "cockroachdb/cockroach",
 	variant{etcd: true, preVote: true, checkQuorum: true, fortify: true})
 
@@ -70,14 +75,14 @@ func (f *fortification) leased() bool { return f != nil && f.until > f.Clock() }
 // deFortify ends what this replica fortifies: there is no E to wait for.
 func (r *rules) deFortify() {
 	if r.fort != nil && r.fort.epoch != 0 {
-		r.fort.epoch, r.since = 0, r.Now.Add(-r.e)
+		r.fort.epoch, r.since, r.last = 0, r.Now.Add(-r.e), r.Now.Add(-r.e)
 	}
 }
 
 func (r *rules) fortify(from int) {
 	if epoch := r.fort.For(from); epoch != 0 {
 		r.fort.epoch = epoch
-		r.Hold(from, Message{Kind: FortifyLeaderResponse, Term: r.Term, Epoch: epoch})
+		r.Hold(from, InEpoch{Message{Kind: FortifyLeaderResponse, Term: r.Term}, epoch})
 	}
 }
 

@@ -61,10 +61,12 @@ func (r *rules) order(to int, kind Kind) {
 	switch {
 	case kind == TimeoutNow:
 		r.leads.suspect = r.since.Add(r.e)
+		r.Send(to, msg)
 	case r.lease:
-		msg.Sent = r.Now
+		r.Send(to, Timed{msg, r.Now})
+	default:
+		r.Send(to, msg)
 	}
-	r.Send(to, msg)
 	if kind == TimeoutNow && r.fort != nil {
 		r.follow(r.Term, member.Nobody, "TimeoutNow")
 	}

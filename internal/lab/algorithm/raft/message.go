@@ -50,8 +50,27 @@ type Message struct {
 	LastLogTerm lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
 	Vote        Vote     // in the responses to these
 	Transfer    bool     // in RequestVote: the leader wishes the candidate to win
-	// Sent is the time at which an AppendEntries left, on the leader's clock, and is repeated in
-	// the response; only where there is a lease.
-	Sent  algorithm.Time
-	Epoch uint64 // in FortifyLeaderResponse: in which the sender's store supports the leader's
+}
+
+// Timed is AppendEntries or its response in WithLease.
+type Timed struct {
+	Message
+	Sent algorithm.Time // when the AppendEntries left, on the leader's clock
+}
+
+// InEpoch is FortifyLeaderResponse.
+type InEpoch struct {
+	Message
+	Epoch uint64 // in which the sender's store supports the leader's
+}
+
+// open takes a message out of what has more than others.
+func open(message algorithm.Message) (msg Message, sent algorithm.Time, epoch uint64) {
+	switch m := message.(type) {
+	case Timed:
+		return m.Message, m.Sent, 0
+	case InEpoch:
+		return m.Message, 0, m.Epoch
+	}
+	return message.(Message), 0, 0
 }

@@ -26,16 +26,18 @@ var (
 type variant struct{ etcd, preVote, checkQuorum, lease, fortify bool }
 
 func define(name, title, source string, v variant) algorithm.Algorithm {
-	tuned := etcd
+	tuned, deviates := etcd, "a term has one log entry, which comes whole"
 	switch {
 	case v == (variant{}):
 		tuned = dissertation
 	case v.fortify:
 		tuned = algorithm.OnAnyLink(time.Second, 3) // the source's, for up to 600 ms there and back
+		deviates += ", and is sent until it is answered; DeFortifyLeader stops at an entry, " +
+			"committed or not; only stores' messages carry a clock; every store asks all others"
 	}
 	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
 		Leased: v.lease || v.fortify, Tuned: tuned,
-		Deviates: "a term has one log entry, which comes whole",
+		Deviates: deviates,
 		New: member.Maker(func(m *member.Member) member.Rules {
 			r := &rules{Member: m, variant: v, e: m.Timing.Inactivity()}
 			disk, _ := m.Disk.(Disk)
@@ -97,6 +99,7 @@ type rules struct {
 	log      lsn.Term         // of the last entry
 
 	since   algorithm.Time // the beginning of the timeout, or of a leader's interval of E
+	last    algorithm.Time // likewise, but for campaigns that Fortified leaves out
 	timeout time.Duration  // R
 	leads   leading        // of a leader
 	fort    *fortification // of Fortified
@@ -140,7 +143,7 @@ func (r *rules) Input(in algorithm.Input) {
 		case r.Role == elector.Leader:
 			r.tend()
 		case r.fort != nil && len(r.Cfg.Order) > 1 && r.fort.Until(nil) <= r.fort.Clock():
-			r.since = r.Now // without a quorum's support there is nothing to win
+			r.since = r.Now // no support of a quorum: etcd's lease goes on from r.last
 		case r.preVote:
 			r.preCampaign()
 		default:
@@ -161,7 +164,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 	if r.fort != nil && (!r.fort.Awake || r.fort.Receive(from, message)) {
 		return
 	}
-	msg := message.(Message)
+	msg, sent, epoch := open(message)
 	if msg.Term < r.Term {
 		r.answerLower(from, msg)
 		return
@@ -177,10 +180,10 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 			r.count(from, msg.Vote)
 		}
 	case AppendEntries:
-		r.append(from, msg)
+		r.append(from, msg, sent)
 	case AppendEntriesResponse:
 		if r.Role == elector.Leader {
-			r.acknowledge(from, msg.Sent)
+			r.acknowledge(from, sent)
 		}
 	case TimeoutNow:
 		if r.Role == elector.Follower {
@@ -192,7 +195,7 @@ func (r *rules) Receive(from int, message algorithm.Message) {
 	case FortifyLeaderResponse:
 		if r.Role == elector.Leader {
 			r.leads.active.Put(from, true)
-			r.fort.by[from] = max(r.fort.by[from], msg.Epoch)
+			r.fort.by[from] = max(r.fort.by[from], epoch)
 		}
 	case DeFortifyLeader:
 		r.deFortify()
@@ -242,14 +245,19 @@ func (r *rules) admit(from int, msg Message) bool {
 // inLease reports whether a leader was heard so recently that no other may be elected.
 func (r *rules) inLease() bool {
 	return r.checkQuorum && r.Leader != member.Nobody && (r.fort == nil || r.fort.epoch == 0) &&
-		(r.Role == elector.Leader || r.Now.Sub(r.since) < r.e)
+		(r.Role == elector.Leader || r.Now.Sub(r.last) < r.e)
 }
 
 // append accepts the leader of the present term, and its log.
-func (r *rules) append(from int, msg Message) {
+func (r *rules) append(from int, msg Message, sent algorithm.Time) {
 	r.accept(from, msg.Kind)
 	r.log = msg.Term
-	r.Hold(from, Message{Kind: AppendEntriesResponse, Term: msg.Term, Sent: msg.Sent})
+	response := Message{Kind: AppendEntriesResponse, Term: msg.Term}
+	if r.lease {
+		r.Hold(from, Timed{response, sent})
+		return
+	}
+	r.Hold(from, response)
 }
 
 func (r *rules) accept(from int, kind Kind) {
@@ -279,11 +287,11 @@ func (r *rules) follow(term lsn.Term, leader int, why string) {
 }
 
 // restart lets the timeout begin anew, and draws it anew.
-func (r *rules) restart() { r.since, r.timeout = r.Now, r.e+r.Draw(r.e) }
+func (r *rules) restart() { r.since, r.last, r.timeout = r.Now, r.Now, r.e+r.Draw(r.e) }
 
 // heard lets it begin anew for a leader of this term, or for a candidate that got the vote.
 func (r *rules) heard() {
-	if r.since = r.Now; !r.etcd {
+	if r.since, r.last = r.Now, r.Now; !r.etcd {
 		r.restart()
 	}
 }

@@ -5,19 +5,21 @@
 //
 //   - Each store asks all others for support, by a heartbeat every period: for an epoch, until an
 //     expiration that is the support's duration ahead on the asking store's clock.
-//   - Who gets one of the epoch that it has for the sender, or of a higher one, supports the sender
-//     until then; one of a lower epoch changes nothing. It answers with the support that is, once
-//     that is durable. The sender takes an answer of its epoch, or of a higher one.
-//   - Support whose expiration has passed on the supporter's clock is withdrawn: the epoch grows,
-//     so that it is never extended. The answer to the next heartbeat says so.
-//   - Clocks are hybrid: every message has its sender's, and its receiver's goes forward to that.
-//   - A store that restarts hears nothing until all that it asked for has expired, then asks in a
-//     new epoch. What it supports is on disk, and is not withdrawn for a time of grace.
+//   - A store that gets a heartbeat of the epoch in which it supports the sender, or of a higher
+//     one, supports the sender until that expiration; a heartbeat of a lower epoch changes nothing.
+//     It answers with its support as it then is, once that is durable. The sender ignores answers
+//     of lower epochs than its own.
+//   - Support whose expiration has passed on the supporter's clock is withdrawn: its epoch grows by
+//     one, so that nobody can extend it. The answer to the next heartbeat says so.
+//   - Clocks are hybrid: every message carries its sender's, and its receiver's goes forward to
+//     that.
+//   - A store that restarts ignores messages until all support that it asked for has expired, then
+//     asks in a new epoch. What it gives is on disk, and is not withdrawn for a time of grace.
 //
-// Departures: a store supports itself without messages. Expirations are looked at when they pass,
-// not every 100 ms. All ask all, where only stores that share a range do. Heartbeats are sent each
-// Timing.HeartbeatBroadcast, support lasts Timing.Inactivity, and the grace 13/3 of that: 1 s, 3 s
-// and 13 s by the source's defaults.
+// Departures: a store supports itself without messages. Expirations are acted on when they pass,
+// not every 100 ms. Every store asks all others, where in the source only stores that share a range
+// do. Heartbeats are sent each Timing.HeartbeatBroadcast, support lasts Timing.Inactivity, and the
+// grace 13/3 of that: 1 s, 3 s and 13 s by the source's defaults.
 package storeliveness
 
 import (
@@ -111,8 +113,8 @@ func (s *Store) From(rank int) uint64 {
 	return 0
 }
 
-// Until is the reading of the hybrid clock until which a quorum supports this store: if epochs are
-// given, by rank, only in those.
+// Until is the reading of the hybrid clock until which a quorum supports this store. With epochs,
+// one for each rank, only support in these counts.
 func (s *Store) Until(epochs []uint64) algorithm.Time {
 	ends := make([]algorithm.Time, len(s.from))
 	for i, mine := range s.from {
