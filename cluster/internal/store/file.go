@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lockPatience bounds the wait for the lock of the directory, and then for bbolt's own: another
-	// process holds only bbolt's if somebody deleted the file of the directory's lock.
+	// lockPatience bounds the wait for bbolt's own lock, and that of OpenExisting for the lock of the
+	// directory. Another process holds only bbolt's if somebody deleted the file of the other.
 	lockPatience = 500 * time.Millisecond
 	pageSize     = 4096 // ours, not the system's, so that files can move between machines
 )

@@ -6,26 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // lockDir locks the directory for this process. The kernel releases the lock when the
 // process ends; the file stays. It holds the pid, for the error that another process gets.
-//
-// It waits a moment for a lock that is held: a process that has closed the directory still holds
-// the lock through each child that it has forked and that has not yet called exec.
 func lockDir(dir string) (*os.File, error) {
 	f, err := limit.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: open the lock of the data directory: %w", ErrNotDurable, err)
 	}
 	locked, err := tryLock(f)
-	for end := time.Now().Add(lockPatience); !locked && err == nil && time.Now().Before(end); {
-		time.Sleep(lockPatience / 50)
-		locked, err = tryLock(f)
-	}
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)

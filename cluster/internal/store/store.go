@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -91,7 +92,9 @@ func OpenOn(dir string, owner Owner, disk Disk) (*Store, error) {
 // at it and for repairing it. It makes nothing: neither a directory nor a state,
 // and the boot counter stays, since no node starts.
 //
-// Its errors are those of Open, and an error that says so if dir is no data directory.
+// It waits a moment for a directory that is locked: a process that has closed it still holds the
+// lock through each child that it has forked and that has not yet called exec. Its errors are
+// those of Open, and an error that says so if dir is no data directory.
 func OpenExisting(dir string) (*Store, error) {
 	there, err := hasState(dir)
 	if err == nil && !there {
@@ -101,7 +104,12 @@ func OpenExisting(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
-	return openWith(dir, nil, (*Store).load)
+	s, err := openWith(dir, nil, (*Store).load)
+	for end := time.Now().Add(lockPatience); errors.Is(err, ErrLocked) && time.Now().Before(end); {
+		time.Sleep(lockPatience / 50)
+		s, err = openWith(dir, nil, (*Store).load)
+	}
+	return s, err
 }
 
 // Check returns why no node of that owner could start on dir now, or nil. It leaves
