@@ -56,20 +56,18 @@ func TestTheFileHasAll(t *testing.T) {
 	require.ElementsMatch(t, want, got, "make lab plays them")
 }
 
-// A cell of each algorithm, played anew, shows what the file says of it.
+// A cell of every fourth algorithm, played anew, shows what the file says of it.
 func TestTheFileIsWhatIsPlayed(t *testing.T) {
-	rows := slices.DeleteFunc(kept(t), func(r Row) bool {
-		return r.Own || r.Topology != "chain-3" || r.Network != Networks[0].Name
-	})
-	cells := slices.DeleteFunc(Cells(Topologies, Networks, replay.Algorithms()), func(c Cell) bool {
-		return !slices.ContainsFunc(rows, func(r Row) bool { return r.String() == c.String() })
-	})
-	require.Len(t, cells, len(replay.Algorithms()))
-	played, err := Play(t.Context(), cells, rows[0].Seeds, nil)
-	require.NoError(t, err)
-	for i, r := range rows {
-		for name, e := range r.Values {
-			require.InDelta(t, played[i].Values[name].Mean, e.Mean, 1e-4, "%s, %s: make lab", r, name)
+	rows := kept(t)
+	for i, c := range Cells([]Topology{topology(t, "chain-3")}, Networks[:1], replay.Algorithms()) {
+		at := slices.IndexFunc(rows, func(r Row) bool { return r.String() == c.String() })
+		if i%4 != 0 {
+			continue
+		}
+		played, err := Play(t.Context(), []Cell{c}, rows[at].Seeds, nil)
+		require.NoError(t, err)
+		for name, e := range rows[at].Values {
+			require.InDelta(t, played[0].Values[name].Mean, e.Mean, 1e-4, "%s, %s: make lab", c, name)
 		}
 	}
 }
