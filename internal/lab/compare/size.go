@@ -11,8 +11,11 @@ import (
 const frameHeader = 5
 
 // msgpack is as the mesh has it, without the names of fields.
-var msgpack = &codec.MsgpackHandle{WriteExt: true,
-	BasicHandle: codec.BasicHandle{EncodeOptions: codec.EncodeOptions{StructToArray: true}}}
+var msgpack = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{WriteExt: true}
+	h.StructToArray = true
+	return h
+}()
 
 // sizes adds up the bytes of the messages of a run.
 type sizes struct {
