@@ -6,7 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.
+// Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot
+// is below all others and nobody's.
 type Ballot struct {
 	N   uint64
 	Pid uint64 // from 1; 0 for no ballot

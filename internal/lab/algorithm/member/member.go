@@ -169,7 +169,7 @@ func (m *Member) View() algorithm.View {
 	return algorithm.View{Role: m.Role, Leader: m.Name(m.Leader), Term: m.Term}
 }
 
-// Lease is none.
+// Lease is empty: the algorithm has no leases.
 func (*Member) Lease() elector.Lease { return elector.Lease{} }
 
 // Become changes what the member holds to be true, and says by which rule.
@@ -177,7 +177,7 @@ func (m *Member) Become(role elector.Role, leader int, why string) {
 	m.Role, m.Leader, m.Why = role, leader, why
 }
 
-// Rank returns the rank of a name; Nobody if there is none.
+// Rank returns the rank of a name; Nobody if no member has it.
 func (m *Member) Rank(id algorithm.NodeID) int {
 	if id == algorithm.StoreNode {
 		return Store

@@ -97,7 +97,7 @@ type server struct {
 	replies member.Set // from whom, in this round; itself
 	top     Ballot     // the highest of these
 	current Ballot     // its own
-	leader  Ballot     // zero if there is none
+	leader  Ballot     // zero if it knows no leader
 
 	promise  Ballot     // the acceptor's
 	phase1bs member.Set // who promised current, if that is the leader's

@@ -225,7 +225,7 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	}
 }
 
-// share sets a number of the nodes of those names, of all if there is none.
+// share sets a number of the nodes of those names, or of all nodes if no name is given.
 func (s *Script) share(text string, names []string, set func(*node, float64)) error {
 	if len(names) == 0 {
 		names = []string{"*"}

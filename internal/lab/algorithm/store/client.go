@@ -24,7 +24,7 @@ type Client struct {
 	key     uint64 // this member's; 0 for none
 	watches []uint64
 	xid     uint64
-	pending Request // has no answer yet; zero if there is none
+	pending Request // the request that waits for its answer; zero if all are answered
 }
 
 // Begin asks the store for a lease of the inactivity interval.
