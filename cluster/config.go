@@ -241,6 +241,10 @@ func (c Config) Validate() error {
 			ps = append(ps, p)
 		}
 	}
+	if len(c.Voters) == 0 && len(c.Join) == 0 {
+		ps.add("Voters", "empty",
+			"at least one node name, or empty beside Join: the node learns the voters then")
+	}
 	if netmesh.NameProblem(c.Cluster) != "" {
 		ps.add("Cluster", strconv.Quote(c.Cluster), "1 to %d bytes without spaces", netmesh.MaxNameLength)
 	}

@@ -34,7 +34,7 @@ func (m *Machine) proposeIfDurable() {
 	}
 	b.Sent, b.SentAt = true, s.Now
 	s.Vote = m.cfg.Self
-	b.Yes = b.Yes.With(m.cfg.self)
+	b.Yes = b.Yes.With(m.set.self)
 	if s.Role == Candidate {
 		// §5.6: the voters write the term before they answer, and their disks may be as
 		// slow as this one's was.
@@ -53,7 +53,7 @@ func (m *Machine) proposeToAll() {
 	if m.state.Role == Candidate && !m.cfg.UnsafeNoScouting {
 		m.state.Candidate.ProposeAt = m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast)
 	}
-	for i := range m.cfg.voters {
+	for i := range m.set.voters {
 		if !m.ballot().No.Has(i) {
 			m.propose(i)
 		}
@@ -62,23 +62,24 @@ func (m *Machine) proposeToAll() {
 
 // propose asks one voter other than this node for its vote.
 func (m *Machine) propose(voter int) {
-	if voter != m.cfg.self {
-		m.send(m.cfg.voters[voter], Message{
-			Kind: ElectionProposal, Term: m.ballot().Term, SentAt: m.state.Now,
+	if voter != m.set.self {
+		m.send(m.set.voters[voter], Message{
+			Kind: ElectionProposal, Term: m.ballot().Term, SentAt: m.state.Now, Record: m.newest(),
 		})
 	}
 }
 
 // onElectionProposalResponse counts a vote for exactly the proposed term, once per voter: §5.3. A
 // vote that comes after the quorum still supports the lease, and so does a vote that re-affirms.
-func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
+func (m *Machine) onElectionProposalResponse(from NodeID, identity Identity, msg *Message) {
 	s, b := &m.state, m.ballot()
-	voter, _ := m.voter(from)
+	voter, counts := m.genuine(from, identity)
 	if !msg.WillVote {
-		m.onRefusal(from, voter, msg)
+		m.noteNewer(from, msg)
+		m.onRefusal(from, voter, counts, msg)
 		return
 	}
-	if msg.Term != msg.ProposedTerm {
+	if msg.Term != msg.ProposedTerm || !counts {
 		return // a vote raises the voter's term to the proposed one
 	}
 	open := b.Sent && b.Term == msg.ProposedTerm
@@ -100,14 +101,16 @@ func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 
 // onRefusal learns the refuser's term. A leader with a lower one re-affirms itself; it
 // does not cede to a term that nobody leads in.
-func (m *Machine) onRefusal(from NodeID, voter int, msg *Message) {
+func (m *Machine) onRefusal(from NodeID, voter int, counts bool, msg *Message) {
 	m.learn(from, msg)
 	if m.state.Role == Leader {
-		m.state.Leader.Settled = m.state.Leader.Settled.Without(voter)
+		if counts {
+			m.state.Leader.Settled = m.state.Leader.Settled.Without(voter)
+		}
 		m.reaffirmAbove(from, msg)
 		return
 	}
-	if b := m.ballot(); b.Sent && b.Term == msg.ProposedTerm {
+	if b := m.ballot(); counts && b.Sent && b.Term == msg.ProposedTerm {
 		b.Yes, b.No = b.Yes.Without(voter), b.No.With(voter) // it may have moved on since its yes
 		m.decideBallot()
 	}
@@ -118,7 +121,7 @@ func (m *Machine) onRefusal(from NodeID, voter int, msg *Message) {
 func (m *Machine) decideBallot() {
 	b := m.ballot()
 	switch {
-	case b.Yes.Count() < m.cfg.quorum:
+	case b.Yes.Count() < m.set.quorum:
 		if m.state.Role == Candidate && m.outOfReach(b.Yes, b.No) {
 			m.electionFailed()
 		}
@@ -138,4 +141,5 @@ func (m *Machine) electionFailed() {
 	m.become(Follower, QuorumNotAchieved, "")
 	m.state.Turns.failed()
 	m.backOff()
+	m.fetch()
 }

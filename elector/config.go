@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -15,8 +16,17 @@ type Config struct {
 	// it follows and never votes. Required.
 	Self NodeID
 	// Voters are the members that take part in quorums, in any order, the same
-	// on every node, at most scouting.MaxVoters. Required.
+	// on every node, at most scouting.MaxVoters. They count in an election without a record;
+	// later the record says who votes (§15.12). A node without Voters is an observer that learns
+	// them from the record.
 	Voters []NodeID
+	// Identity is that of this node's data directory. Without it the node cannot lead an election
+	// with a record, and does not vote in one.
+	Identity Identity
+	// Lost are voters that an emergency declared lost for ever: they are none of a record whose
+	// term is at most LostUntil.
+	Lost      []NodeID
+	LostUntil lsn.Term
 	// NotCandidate makes a voter that votes but never stands for election.
 	NotCandidate bool
 	// Priority ranks nodes that stand at the same moment; higher wins, the node

@@ -18,6 +18,13 @@ type Effects struct {
 	// machine goes on meanwhile but keeps back every message that speaks for a term above
 	// those that are reserved on disk, so a driver need not order anything itself.
 	Persist Terms
+	// Accept, if not zero, is a record to write in one transaction with Persist, in place of one
+	// that was asked for before; the driver has its value, or that of the record on disk is the
+	// same. A later Persist without a record leaves it wanted.
+	Accept Record
+	// Joined are the voters that the node counts from now on and did not before. The driver steps
+	// LinkUp for those to which there is a link.
+	Joined []NodeID
 	// Messages may leave at once.
 	Messages []Envelope
 	// Transitions are the changes of role and of the leadership that the node
@@ -100,6 +107,12 @@ func (e Effects) String() string {
 			fmt.Fprintf(&b, " reserved=%d", p.Reserved)
 		}
 		b.WriteString("\n")
+	}
+	if e.Accept != (Record{}) {
+		fmt.Fprintf(&b, "accept %s\n", e.Accept)
+	}
+	if len(e.Joined) > 0 {
+		fmt.Fprintf(&b, "joined %s\n", list(e.Joined))
 	}
 	for _, m := range e.Messages {
 		fmt.Fprintln(&b, m)

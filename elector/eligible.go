@@ -50,7 +50,7 @@ func (m *Machine) ableAgain() {
 	}
 	idle := f.Leader == "" && f.AwaitedLeader == "" && f.StandAt == 0 && !f.Round.IsOpen()
 	switch {
-	case s.Role == Follower && idle && len(m.cfg.voters) == 1: // §3.3
+	case s.Role == Follower && idle && m.alone(): // §3.3
 		m.stand()
 	case s.Role == Follower && idle:
 		m.backOff()

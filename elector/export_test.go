@@ -9,7 +9,9 @@ func (m *Machine) Clone() *Machine { return m.At(m.state, m.held) }
 
 // At returns a machine of m's configuration that is in another state, and holds other messages.
 func (m *Machine) At(s State, held []Envelope) *Machine {
-	return &Machine{cfg: m.cfg, state: s, held: slices.Clone(held)}
+	at := &Machine{cfg: m.cfg, state: s, held: slices.Clone(held)}
+	at.resolve()
+	return at
 }
 
 // Held returns the messages that wait for their term to be durable. The slice

@@ -19,7 +19,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 		s.Follower.Leader == from && s.Follower.LeaderTerm == msg.Term:
 		m.follow(from, msg)
 	case msg.Term < s.Term:
-		if m.cfg.mayVote { // §7.4: an observer's term binds nobody
+		if m.set.mayVote || m.hasRecord() { // §7.4: an observer's term binds nobody
 			m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
 		}
 	case m.hasCeded(from, msg.Term): // §7.3: it was sent before the cession and arrived after it
@@ -80,14 +80,17 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if news {
 		m.transition(Follower, why, from)
 	}
-	if m.cfg.mayVote && !m.mayHaveMoved(msg.Term) {
+	m.heardRecord(from, msg)
+	if m.set.mayVote && !m.mayHaveMoved(msg.Term) {
 		m.promiseTo(from, msg.Term)
-		m.send(from, Message{
+		ack := Message{
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
 			Priority: s.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
 			Period: m.wantedPeriod(from),
-		})
+		}
+		m.acknowledge(&ack)
+		m.send(from, ack)
 	}
 }
 
@@ -148,8 +151,12 @@ func (m *Machine) linkUp(peer NodeID) {
 		if b := &s.Candidate.Ballot; b.Sent && !(b.Yes | b.No).Has(voter) {
 			m.propose(voter)
 		}
-	case s.Role == Follower && isVoter && s.Follower.Round.IsOpen():
-		m.scout(voter)
+	case s.Role == Follower && s.Follower.Round.IsOpen():
+		if isVoter && !s.Follower.Round.Answered(voter) || !isVoter && m.hasRecord() {
+			m.scout(peer)
+		}
+	case s.Role == Follower && !m.set.mayVote && s.Follower.Leader == "" && m.hasRecord():
+		m.request(peer) // §15.5
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
-// Resign, Pause, Stop.
+// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Issued, Eligible,
+// Prefer, Guard, Transfer, Resign, Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -17,16 +17,19 @@ type Start struct {
 	Reserved lsn.Term // Terms.Reserved; below Term it counts as Term
 	Min      lsn.Term // a voter enters this term, if it is higher
 	Led      bool     // before it ended it led last, as far as it knew: see Pause
+	Record   Record   // the newest that it accepted
 }
 
 // Tick says that time has passed.
 type Tick struct{}
 
-// Received hands over a message from a peer. The driver vouches that From is
-// the member at the other end of the link.
+// Received hands over a message from a peer. The driver vouches that From is the member at the
+// other end of the link, and that Identity is that of its data directory. It hands over a
+// RecordOffer only when it has the whole value, and the hash of that is right.
 type Received struct {
-	From    NodeID
-	Message Message
+	From     NodeID
+	Identity Identity
+	Message  Message
 }
 
 // LinkUp says that a link to Peer was established.
@@ -69,8 +72,26 @@ type Tuned struct {
 	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
 }
 
-// Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
-type Persisted struct{ Term lsn.Term }
+// Persisted says that the terms up to Term are reserved on disk, Terms.Reserved, and, if Record is
+// not zero, that the record of that LSN is there (Effects.Accept).
+type Persisted struct {
+	Term   lsn.Term
+	Record lsn.LSN
+}
+
+// Publish asks a leader to write a value, of which the driver names size and hash. It is ignored
+// where Machine.Publishable says why not. The value is committed when Machine.Record shows it,
+// under the LSN that Machine.Record had for it after this step.
+type Publish struct{ Value Value }
+
+// ChangeVoters asks a leader to add a voter, whose Identity must be known, or to remove one: §15.8.
+// The leader does so as soon as it may. It remembers one change at a time; the zero ChangeVoters
+// gives that up if it is not written yet. It is ignored where Machine.Changeable says why not. It
+// is done when the committed record of Machine.Record shows it.
+type ChangeVoters struct {
+	Add    Voter
+	Remove NodeID
+}
 
 // Issued says that the application, as leader, has issued LSNs up to LSN.
 type Issued struct{ LSN lsn.LSN }
@@ -121,24 +142,26 @@ type Stop struct {
 	Abrupt bool
 }
 
-func (Start) isInput()     {}
-func (Tick) isInput()      {}
-func (Received) isInput()  {}
-func (LinkUp) isInput()    {}
-func (LinkDown) isInput()  {}
-func (Died) isInput()      {}
-func (Measured) isInput()  {}
-func (HeldUp) isInput()    {}
-func (Tuned) isInput()     {}
-func (Persisted) isInput() {}
-func (Issued) isInput()    {}
-func (Eligible) isInput()  {}
-func (Prefer) isInput()    {}
-func (Guard) isInput()     {}
-func (Transfer) isInput()  {}
-func (Resign) isInput()    {}
-func (Pause) isInput()     {}
-func (Stop) isInput()      {}
+func (Start) isInput()        {}
+func (Tick) isInput()         {}
+func (Received) isInput()     {}
+func (LinkUp) isInput()       {}
+func (LinkDown) isInput()     {}
+func (Died) isInput()         {}
+func (Measured) isInput()     {}
+func (HeldUp) isInput()       {}
+func (Tuned) isInput()        {}
+func (Persisted) isInput()    {}
+func (Publish) isInput()      {}
+func (ChangeVoters) isInput() {}
+func (Issued) isInput()       {}
+func (Eligible) isInput()     {}
+func (Prefer) isInput()       {}
+func (Guard) isInput()        {}
+func (Transfer) isInput()     {}
+func (Resign) isInput()       {}
+func (Pause) isInput()        {}
+func (Stop) isInput()         {}
 
 // Evidence says how a link ended, or why it could not be made.
 type Evidence uint8

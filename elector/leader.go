@@ -18,6 +18,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	s.SeenLSN = lsn.LSN{Term: b.Term}
 	s.Turns.lead()
 	m.renewLease()
+	m.writeAnew()
 	m.heartbeatAll()
 }
 
@@ -41,17 +42,21 @@ func (m *Machine) heartbeat(to NodeID, late time.Duration) {
 	m.send(to, Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
 		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
-		Period: l.Period, Late: late,
+		Period: l.Period, Late: late, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
 	})
 }
 
 // onHeartbeatAck renews the lease.
-func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
+func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
 	l := &m.state.Leader
 	if m.state.Role != Leader || msg.Term != l.Term {
 		return
 	}
-	voter, _ := m.voter(from)
+	voter, counts := m.genuine(from, identity)
+	if !counts { // §15.13
+		m.noteRecord(from, identity, msg)
+		return
+	}
 	lapsed := !m.supports(voter)
 	if msg.Sequence > l.Sequence || !m.supported(voter, msg.SentAt) {
 		m.report(AnomalyMalformed, from, msg)
@@ -60,6 +65,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 	m.notePresent(from)
 	m.noteFitness(voter, msg, lapsed)
 	m.notePeriod(voter, msg.Period)
+	m.noteRecord(from, identity, msg)
 	m.handoverAcked(from, msg.SentAt)
 }
 
@@ -101,7 +107,7 @@ func (m *Machine) supported(voter int, sentAt Time) bool {
 // supports reports whether voter's newest ack still backs the lease.
 func (m *Machine) supports(voter int) bool {
 	at := m.state.Leader.Support[voter]
-	return voter == m.cfg.self || at != 0 && at.Add(m.cfg.Timing.Lease) > m.state.Now
+	return voter == m.set.self || at != 0 && at.Add(m.cfg.Timing.Lease) > m.state.Now
 }
 
 func (m *Machine) renewLease() {
@@ -111,7 +117,7 @@ func (m *Machine) renewLease() {
 
 // leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed.
 func (m *Machine) leaseFrom(acks *support) Time {
-	at := acks.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
+	at := acks.quorumAt(m.set.self, len(m.set.voters), m.set.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
 		return Never
 	}
@@ -166,7 +172,10 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := &m.state.Leader
 	l.Term, l.Reaffirm = term, ballot{}
+	w := &l.Writing
+	*w = writing{Kept: w.Kept, Met: w.Met, Change: w.Change} // §15.6: an election here, too
 	m.state.SeenLSN = lsn.LSN{Term: term}
 	m.transition(Leader, Reaffirmed, "")
+	m.writeAnew()
 	m.heartbeatAll()
 }

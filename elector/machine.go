@@ -9,6 +9,7 @@ import (
 // Machine is one node's part in one election.
 type Machine struct {
 	cfg    *resolved
+	set    electorate
 	state  State
 	held   []Envelope // wait until the term that they speak for is durable
 	watch  watch      // the detector of the leader that is followed, or was followed last
@@ -19,11 +20,8 @@ type Machine struct {
 // resolved is a Config in the form that the machine works with; it never changes.
 type resolved struct {
 	Config
-	voters  []NodeID // sorted; a voter's index here is its number in sets of voters
-	self    int      // this node's index; -1 for an observer
-	quorum  int
-	mayVote bool // is a voter
-	bounds  Bounds
+	configured electorate // counts in an election without a record
+	bounds     Bounds
 }
 
 // New returns a DORMANT machine; step it with Start. It returns a *ConfigError
@@ -37,14 +35,9 @@ func New(cfg Config) (*Machine, error) {
 	if cfg.Bounds != nil {
 		bounds = *cfg.Bounds
 	}
-	self, mayVote := slices.BinarySearch(cfg.Voters, cfg.Self)
-	if !mayVote {
-		self = -1
-	}
-	return &Machine{state: State{Priority: cfg.Priority}, cfg: &resolved{
-		Config: cfg, voters: cfg.Voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote,
-		bounds: bounds,
-	}}, nil
+	r := &resolved{Config: cfg, bounds: bounds}
+	r.configured = r.electorate(cfg.Voters, make([]Identity, len(cfg.Voters)))
+	return &Machine{state: State{Priority: cfg.Priority}, cfg: r, set: r.configured}, nil
 }
 
 // State returns what the machine remembers, for hashing and comparing.
@@ -65,7 +58,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	case Start:
 		m.start(in)
 	case Received:
-		m.receive(in.From, &in.Message)
+		m.receive(in.From, in.Identity, &in.Message)
 	case LinkUp:
 		m.linkUp(in.Peer)
 	case LinkDown:
@@ -79,7 +72,11 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	case Tuned:
 		m.tuned(in)
 	case Persisted:
-		m.persisted(in.Term)
+		m.persisted(in.Term, in.Record)
+	case Publish:
+		m.publish(in.Value)
+	case ChangeVoters:
+		m.changeVoters(in)
 	case Issued:
 		m.issued(in.LSN)
 	case Eligible:
@@ -116,14 +113,15 @@ func (m *Machine) start(in Start) {
 	if in.Reserved > in.Term {
 		s.Floor = in.Reserved
 	}
-	if m.cfg.mayVote { // §3.1: an observer above the voters' terms would follow nobody
+	m.startRecord(in.Record)
+	if m.set.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
 	}
 	if m.floor() > 0 { // a node that was in no term yet has no vote to protect
 		m.reserve()
 	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to.
-	alone := m.cfg.mayVote && len(m.cfg.voters) == 1
+	alone := m.alone()
 	if !alone {
 		// §3.1: by then every promise that it may have made before a crash has ended. A first
 		// boot is no exception, because the node may have lost its disk.
@@ -184,6 +182,7 @@ func (m *Machine) expire() {
 		}
 		if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
 			m.considerHandover()
+			m.advance()
 			m.heartbeatAll()
 			if s.Leader.Reaffirm.Sent {
 				m.proposeToAll()
@@ -218,7 +217,7 @@ func (m *Machine) nextDeadline() Time {
 // voter returns the index of a voter, and whether id is one. A linear search is the fastest: voters
 // are few, and each message needs it several times.
 func (m *Machine) voter(id NodeID) (int, bool) {
-	i := slices.Index(m.cfg.voters, id)
+	i := slices.Index(m.set.voters, id)
 	return i, i >= 0
 }
 

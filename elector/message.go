@@ -40,13 +40,16 @@ const (
 	InvalidHeartbeat
 	LeadershipCession
 	NodeUnavailable
+	RecordOffer
+	RecordRequest
+	RecordAck
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	"Invalid", "ElectionScouting", "ElectionScoutingResponse", "ElectionProposal",
 	"ElectionProposalResponse", "LeaderHeartbeat", "HeartbeatAck", "InvalidHeartbeat",
-	"LeadershipCession", "NodeUnavailable",
+	"LeadershipCession", "NodeUnavailable", "RecordOffer", "RecordRequest", "RecordAck",
 }
 
 // String returns the protocol's name of the message.
@@ -98,6 +101,20 @@ type Message struct {
 	// Successor is in LeadershipCession who should stand next, "" for anyone; in
 	// LeaderHeartbeat who is first in line (§3.14), "" for nobody or from an older build.
 	Successor NodeID
+
+	// Record is the LSN of a record, zero in an election without one. In ElectionScouting,
+	// ElectionProposal and RecordRequest it is that of the newest which the sender accepted; in a
+	// yes it echoes the asker's; in a no it is the refuser's, if that is newer than the asker's; in
+	// LeaderHeartbeat it is that of the leader's newest; in HeartbeatAck and RecordAck that of the
+	// newest on the sender's disk; in RecordOffer that of Offer.
+	Record lsn.LSN
+	// Offer is the record in RecordOffer; it must not be changed.
+	Offer *Record
+	// Committed is in LeaderHeartbeat the LSN of the newest committed record.
+	Committed lsn.LSN
+	// Entered is in HeartbeatAck and RecordAck the highest term in which the sender may have voted,
+	// if it is above Term; 0 otherwise.
+	Entered lsn.Term
 }
 
 // Envelope is a message on its way to one member, or to all.
@@ -123,11 +140,13 @@ func (m Message) String() string {
 	case ElectionScouting:
 		w.add("proposed=%d round=%x", m.ProposedTerm, m.Round)
 		w.nonzero("priority", m.Priority)
+		w.newest(m)
 	case ElectionScoutingResponse:
 		w.add("proposed=%d round=%x", m.ProposedTerm, m.Round)
 		w.verdict(m)
 	case ElectionProposal:
 		w.add("sent=%s", m.SentAt)
+		w.newest(m)
 	case ElectionProposalResponse:
 		w.add("proposed=%d sent=%s", m.ProposedTerm, m.SentAt)
 		w.verdict(m)
@@ -136,6 +155,7 @@ func (m Message) String() string {
 		w.name("successor", m.Successor)
 		w.duration("period", m.Period)
 		w.duration("late", m.Late)
+		w.newest(m)
 	case HeartbeatAck:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
 		w.nonzero("priority", m.Priority)
@@ -144,8 +164,15 @@ func (m Message) String() string {
 		}
 		w.nonzero("reach", int(m.Reach))
 		w.duration("period", m.Period)
+		w.newest(m)
 	case LeadershipCession:
 		w.name("successor", m.Successor)
+	case RecordOffer:
+		if m.Offer != nil {
+			w.add("%s", *m.Offer)
+		}
+	case RecordRequest, RecordAck:
+		w.newest(m)
 	}
 	return w.String()
 }
@@ -177,6 +204,7 @@ func (w *words) name(name string, id NodeID) {
 func (w *words) verdict(m Message) {
 	if m.WillVote {
 		w.add("yes")
+		w.newest(m)
 		return
 	}
 	w.add("no cause=%s", m.Cause)
@@ -184,6 +212,18 @@ func (w *words) verdict(m Message) {
 		w.add("leader=%s leader-term=%d", m.Leader, m.LeaderTerm)
 	}
 	w.duration("retry-after", m.RetryAfter)
+	w.newest(m)
+}
+
+// newest adds what the message says of the election's record; nothing if there is none.
+func (w *words) newest(m Message) {
+	if m.Record != (lsn.LSN{}) {
+		w.add("record=%s", m.Record)
+	}
+	if m.Committed != (lsn.LSN{}) {
+		w.add("committed=%s", m.Committed)
+	}
+	w.nonzero("entered", int(m.Entered))
 }
 
 func (w words) String() string { return strings.Join(w, " ") }

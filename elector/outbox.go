@@ -44,10 +44,20 @@ func (m *Machine) outdated(e *Envelope) bool {
 	return false
 }
 
-// persisted releases what waited for term, in the order in which it was held.
-func (m *Machine) persisted(term lsn.Term) {
+// persisted goes on with what waited for the disk.
+func (m *Machine) persisted(term lsn.Term, record lsn.LSN) {
 	s := &m.state
-	if s.Role == Dormant || term <= s.Durable || term > s.Asked {
+	if s.Role == Dormant {
+		return
+	}
+	m.release(term)
+	m.stored(record)
+}
+
+// release sends the messages that waited for term, in the order in which they were held.
+func (m *Machine) release(term lsn.Term) {
+	s := &m.state
+	if term <= s.Durable || term > s.Asked {
 		return
 	}
 	s.Durable = term

@@ -3,7 +3,7 @@ package elector
 import "github.com/bmqelect/bmqelect/lsn"
 
 // receive acts on a message from a peer, after the checks that every message must pass.
-func (m *Machine) receive(from NodeID, msg *Message) {
+func (m *Machine) receive(from NodeID, identity Identity, msg *Message) {
 	if m.state.Role == Dormant {
 		return
 	}
@@ -15,21 +15,29 @@ func (m *Machine) receive(from NodeID, msg *Message) {
 	case ElectionScouting:
 		m.onElectionScouting(from, msg)
 	case ElectionScoutingResponse:
-		m.onElectionScoutingResponse(from, msg)
+		m.onElectionScoutingResponse(from, identity, msg)
 	case ElectionProposal:
 		m.onElectionProposal(from, msg)
 	case ElectionProposalResponse:
-		m.onElectionProposalResponse(from, msg)
+		m.onElectionProposalResponse(from, identity, msg)
 	case LeaderHeartbeat:
 		m.onLeaderHeartbeat(from, msg)
 	case HeartbeatAck:
-		m.onHeartbeatAck(from, msg)
+		m.onHeartbeatAck(from, identity, msg)
 	case InvalidHeartbeat:
 		m.onInvalidHeartbeat(from, msg)
 	case LeadershipCession:
 		m.onLeadershipCession(from, msg)
 	case NodeUnavailable:
 		m.onNodeUnavailable(from, msg)
+	case RecordOffer:
+		m.onRecordOffer(from, msg)
+	case RecordRequest:
+		m.onRecordRequest(from, msg)
+	case RecordAck:
+		if m.state.Role == Leader {
+			m.noteRecord(from, identity, msg)
+		}
 	}
 }
 
@@ -44,18 +52,35 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 		term = msg.ProposedTerm
 	}
 	_, isVoter := m.voter(from)
+	// §15.4: with a record, members answer also who is no voter by their own, and nodes differ.
+	entitled := isVoter || msg.Record != (lsn.LSN{}) || m.hasRecord() || len(m.set.voters) == 0
 	switch {
 	case highestTerm(msg) > lsn.MaxTerm, term == 0 && msg.Kind != NodeUnavailable: // §2.2
 		return AnomalyAbsurdTerm
-	case !isVoter && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
+	case !entitled && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
 		return AnomalyNotEntitled
 	case msg.LSN.Term > msg.Term && (msg.Kind == LeaderHeartbeat || msg.Kind == HeartbeatAck):
 		return AnomalyMalformed // §2.3: nobody has seen an LSN of a leadership to come
+	case !m.plausible(msg):
+		return AnomalyMalformed
 	case min(msg.Period, msg.Late, msg.RetryAfter) < 0, max(msg.Late, msg.RetryAfter) > longest,
 		msg.Period >= m.cfg.Timing.Lease && msg.Kind == LeaderHeartbeat:
 		return AnomalyMalformed // §2.3: its lease would outlast the promises to it
 	}
 	return anomalyNone
+}
+
+// plausible reports whether a correct node can say this about its record: §2.3.
+func (m *Machine) plausible(msg *Message) bool {
+	switch offer := msg.Offer; {
+	case msg.Record.Term > max(msg.Term, msg.ProposedTerm, msg.Entered),
+		msg.Record.Less(msg.Committed):
+		return false
+	case msg.Kind == RecordOffer:
+		return offer != nil && offer.LSN == msg.Record && offer.Check() == nil &&
+			offer.LSN.Term <= msg.Term
+	}
+	return true
 }
 
 // longest is what no node with a valid configuration announces more than: a promise of 24h
@@ -64,7 +89,8 @@ const longest = maxTimer + maxTimer/2
 
 // highestTerm is the highest that a message speaks of.
 func highestTerm(msg *Message) lsn.Term {
-	return max(msg.Term, msg.ProposedTerm, msg.LeaderTerm, msg.LSN.Term)
+	return max(msg.Term, msg.ProposedTerm, msg.LeaderTerm, msg.LSN.Term, msg.Record.Term,
+		msg.Entered)
 }
 
 // report tells the driver of an anomaly.

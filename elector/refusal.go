@@ -13,11 +13,12 @@ type question struct {
 	Term     lsn.Term // proposed
 	Round    uint64
 	Priority int
+	Record   lsn.LSN
 }
 
 // asked returns the question of asker that msg puts, or answers.
 func asked(asker NodeID, msg *Message) question {
-	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority}
+	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority, msg.Record}
 }
 
 // answerAgain says yes to the voter that this node refused last for a leader, if it would

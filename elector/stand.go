@@ -22,7 +22,7 @@ func (m *Machine) disarm() {
 // mayStand reports whether this node may stand for election now, a pause left aside: §3.5.
 func (m *Machine) mayStand() bool {
 	s := &m.state
-	return m.cfg.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
+	return m.set.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
 }
 
 // paused reports whether leadership is to stay where it is.
@@ -79,35 +79,43 @@ func (m *Machine) nextTerm() lsn.Term {
 func (m *Machine) openRound(term lsn.Term) {
 	f := &m.state.Follower
 	f.HintedLeader, f.HintedTerm = "", 0
-	f.Round = scouting.Open(m.draw(), term, m.cfg.self)
+	f.Round = scouting.Open(m.draw(), term, m.set.self)
 	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
-	for i := range m.cfg.voters {
-		m.scout(i)
+	if m.hasRecord() { // §15.4
+		m.scout(AllMembers)
+	} else {
+		for i, id := range m.set.voters {
+			if i != m.set.self {
+				m.scout(id)
+			}
+		}
 	}
 	m.decideRound()
 }
 
-// scout asks one voter, unless it has answered.
-func (m *Machine) scout(voter int) {
+// scout asks one member, or all.
+func (m *Machine) scout(member NodeID) {
 	r := &m.state.Follower.Round
-	if r.Answered(voter) {
-		return
-	}
-	m.send(m.cfg.voters[voter], Message{
+	m.send(member, Message{
 		Kind: ElectionScouting, Term: m.state.Term,
 		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.state.Priority,
+		Record: m.newest(),
 	})
 }
 
 // onElectionScoutingResponse counts an answer to the open round. From an answer to another round
 // it learns only the term to exceed. §3.9, §8.3
-func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
+func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg *Message) {
 	f := &m.state.Follower
-	voter, _ := m.voter(from)
+	voter, counts := m.genuine(from, identity)
 	if !msg.WillVote {
 		m.learn(from, msg)
 	}
 	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) {
+		return
+	}
+	m.noteNewer(from, msg)
+	if !counts {
 		return
 	}
 	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
@@ -134,7 +142,7 @@ func (m *Machine) decideRound() {
 	f := &m.state.Follower
 	r := &f.Round
 	switch {
-	case r.Yes.Count() >= m.cfg.quorum: // §3.10
+	case r.Yes.Count() >= m.set.quorum: // §3.10
 		m.becomeCandidate(r.ProposedTerm)
 	case m.outOfReach(r.Yes, r.No&^f.Unaware):
 		m.scoutingFailed()
@@ -147,8 +155,8 @@ func (m *Machine) decideRound() {
 // connected does not answer. Without a no, it pays to wait for links to come up. After a no it is
 // better to ask again soon: the voter whose answer is missing is often the dead leader.
 func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
-	connected := (yes | m.state.Linked.With(m.cfg.self)) &^ no
-	return no != 0 && connected.Count() < m.cfg.quorum
+	connected := (yes | m.state.Linked.With(m.set.self)) &^ no
+	return no != 0 && connected.Count() < m.set.quorum
 }
 
 // scoutingFailed closes the round and waits: a random time, or only until a
@@ -156,13 +164,14 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 func (m *Machine) scoutingFailed() {
 	m.state.Turns.failed()
 	wait := m.randomWait()
-	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
+	if retry, ok := m.state.Follower.Round.RetryAfter(m.set.quorum); ok {
 		// A voter that refuses says when to ask again, but must not make this node ask all the time.
 		least := max(m.state.Turns.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
 		wait = min(wait, max(m.cfg.Timing.stretch(min(retry, maxTimer)), least)+m.turn())
 	}
 	m.closeRound()
 	m.standIn(wait)
+	m.fetch()
 }
 
 func (m *Machine) closeRound() {

@@ -42,6 +42,7 @@ type State struct {
 	Leaving   bool // LEADER told to stop: it leaves when it leads no more
 
 	Takeover attempts
+	Record   recordState
 
 	Follower  followerState
 	Candidate candidateState
@@ -117,6 +118,7 @@ type leaderState struct {
 	Settled     scouting.Voters           // voters whose embargo after a start is over: §9.6
 	Working     bool                      // the application's guarded work is held
 	Handover    Handover
+	Writing     writing
 }
 
 // ballot is the tally of one proposal. The zero ballot is closed.
@@ -223,7 +225,7 @@ func (m *Machine) Status() Status {
 		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
-		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
+		Linked: m.names(s.Linked.Has), Quorum: m.set.quorum,
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 		Writing: s.Term > s.Durable, NoTermsLeft: m.floor() >= lsn.MaxTerm,
 	}
@@ -245,7 +247,7 @@ func (m *Machine) Status() Status {
 // names returns the voters that satisfy has, sorted.
 func (m *Machine) names(has func(voter int) bool) []NodeID {
 	var ids []NodeID
-	for i, id := range m.cfg.voters {
+	for i, id := range m.set.voters {
 		if has(i) {
 			ids = append(ids, id)
 		}

@@ -20,7 +20,7 @@ func (m *Machine) Transferable(to NodeID) error {
 	voter, ok := m.voter(to)
 	if !ok {
 		return fmt.Errorf("cannot hand over to %q: not one of the voters %s", to,
-			list(m.cfg.voters))
+			list(m.set.voters))
 	}
 	if err := m.ineligible(voter); err != nil {
 		return fmt.Errorf("cannot hand over to %q: %w", to, err)
@@ -35,6 +35,7 @@ var (
 	errNotConnected = errors.New("it is not connected")
 	errNoAck        = errors.New("it has not acked a heartbeat for as long as the lease")
 	errNotCandidate = errors.New("it is not a candidate")
+	errBehind       = errors.New("it has not acknowledged the newest record")
 	errShort        = errors.New("it is connected to too few voters to win an election")
 )
 
@@ -43,7 +44,7 @@ var (
 func (m *Machine) ineligible(voter int) error {
 	l := &m.state.Leader
 	switch {
-	case voter == m.cfg.self:
+	case voter == m.set.self:
 		return errLeads
 	case !m.state.Linked.Has(voter):
 		return errNotConnected
@@ -53,6 +54,8 @@ func (m *Machine) ineligible(voter int) error {
 		return errNotCandidate
 	case l.LacksQuorum.Has(voter):
 		return errShort
+	case m.hasRecord() && !m.hasStored(voter): // §15.11
+		return errBehind
 	}
 	return nil
 }
@@ -63,7 +66,7 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	l := &m.state.Leader
 	l.MayStand, l.LacksQuorum = l.MayStand.Without(voter), l.LacksQuorum.Without(voter)
 	// An older build does not say what it reaches; that does not count against it.
-	short := msg.Reach != 0 && int(msg.Reach) < m.cfg.quorum
+	short := msg.Reach != 0 && int(msg.Reach) < m.set.quorum
 	if short {
 		l.LacksQuorum = l.LacksQuorum.With(voter)
 	}
@@ -91,7 +94,7 @@ func (m *Machine) best(among func(voter int) bool) NodeID {
 	l := &m.state.Leader
 	var best scouting.Rank
 	settled := false
-	for i, id := range m.cfg.voters {
+	for i, id := range m.set.voters {
 		if m.ineligible(i) != nil || !among(i) {
 			continue
 		}

@@ -53,7 +53,7 @@ func (m *Machine) giveBack() {
 // tellFloor tells a voter the floor below which it would be refused, so that the next election
 // begins above it, and all have reserved enough terms by then: §3.1. The message answers no round.
 func (m *Machine) tellFloor(to NodeID) {
-	if m.cfg.mayVote && m.state.Floor > m.state.Term {
+	if m.set.mayVote && m.state.Floor > m.state.Term {
 		no := scouting.Answer{Cause: scouting.CauseTerm}
 		m.send(to, m.reply(ElectionScoutingResponse, no, m.state.Floor))
 	}

@@ -91,7 +91,7 @@ func (m *Machine) fastest() time.Duration {
 	l, t := &m.state.Leader, &m.cfg.Timing
 	heard := m.state.Now.Add(-2 * t.Inactivity())
 	p := t.HeartbeatBroadcast
-	for voter := range m.cfg.voters {
+	for voter := range m.set.voters {
 		if wanted := l.Wanted[voter]; wanted != 0 && l.Support[voter] > heard {
 			p = min(p, t.possible(wanted))
 		}

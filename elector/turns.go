@@ -93,10 +93,10 @@ func (m *Machine) randomWait() time.Duration {
 // different voters connected may be of one rank: they collide, once at most.
 func (m *Machine) rank() int {
 	t, rank := &m.state.Turns, 0
-	for voter, id := range m.cfg.voters {
+	for voter, id := range m.set.voters {
 		first := t.LedLast || id == t.Heir ||
-			t.Heir != m.cfg.Self && voter > m.cfg.self
-		if first && voter != m.cfg.self && m.state.Linked.Has(voter) && id != t.LastLeader {
+			t.Heir != m.cfg.Self && voter > m.set.self
+		if first && voter != m.set.self && m.state.Linked.Has(voter) && id != t.LastLeader {
 			rank++
 		}
 	}

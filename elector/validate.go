@@ -68,7 +68,6 @@ func (c Config) Validate() error {
 
 func (ps *problems) nodes(c Config) {
 	ps.want(NameProblem(c.Self) == "", "Self", quote(c.Self), "a node name %s", wantName)
-	ps.want(len(c.Voters) > 0, "Voters", "empty", "at least one node name")
 	ps.want(len(c.Voters) <= scouting.MaxVoters, "Voters", fmt.Sprintf("%d names", len(c.Voters)),
 		"at most %d names", scouting.MaxVoters)
 	sorted := slices.Sorted(slices.Values(c.Voters))
@@ -84,7 +83,7 @@ func (ps *problems) nodes(c Config) {
 func (ps *problems) quorum(c Config) {
 	n, q := len(c.Voters), c.QuorumSize()
 	if n == 0 && c.Quorum == 0 {
-		return // that there are no voters is the one thing to say
+		return // an observer learns the voters
 	}
 	ps.want(q >= 1 && q <= n, "Quorum", q, "between 1 and the number of voters, %d", n)
 	ps.want(q > n/2 || c.UnsafeQuorum, "Quorum", q,

@@ -16,13 +16,14 @@ func (m *Machine) stance() scouting.Stance {
 		PromisedTo:  p.To,
 		PromiseLeft: p.Until.Sub(s.Now),
 		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
+		Record:      s.Record.Accepted.LSN,
 		// §4.5: a node that cannot win its round must not refuse one that can.
-		Scouting: s.Role == Follower && s.Follower.Round.IsOpen() && m.reach() >= m.cfg.quorum,
+		Scouting: s.Role == Follower && s.Follower.Round.IsOpen() && m.reach() >= m.set.quorum,
 	}
 }
 
 // reach is the number of voters that this one has links to, itself included.
-func (m *Machine) reach() int { return m.state.Linked.With(m.cfg.self).Count() }
+func (m *Machine) reach() int { return m.state.Linked.With(m.set.self).Count() }
 
 // promise is the outstanding promise; the zero promise if there is none.
 func (m *Machine) promise() promise {
@@ -34,7 +35,7 @@ func (m *Machine) promise() promise {
 
 // promiseTo binds this node to id from now on, as the backing of its lease: §6.1.
 func (m *Machine) promiseTo(id NodeID, term lsn.Term) {
-	if m.cfg.mayVote && !m.cfg.UnsafeNoScouting {
+	if !m.cfg.UnsafeNoScouting {
 		until := m.state.Now.Add(m.cfg.Timing.Promise())
 		if p := m.promise(); p.To == id {
 			term = max(term, p.Term) // §7.10: the vote for the new term binds on
@@ -46,7 +47,7 @@ func (m *Machine) promiseTo(id NodeID, term lsn.Term) {
 // onElectionScouting answers whether this node would vote. The answer binds nothing and changes no
 // term.
 func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
-	if !m.cfg.mayVote {
+	if !m.answers(msg) {
 		return
 	}
 	m.notePresent(from)
@@ -60,12 +61,14 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 
 // weigh decides on a scouting question by the rule.
 func (m *Machine) weigh(q question) scouting.Answer {
-	return m.cfg.Rule.Answer(m.stance(), scouting.Rank{Priority: q.Priority, Node: q.From}, q.Term)
+	asker := scouting.Rank{Priority: q.Priority, Node: q.From}
+	return m.cfg.Rule.Answer(m.stance(), asker, q.Term, q.Record)
 }
 
 func (m *Machine) answer(q question, a scouting.Answer) {
 	reply := m.reply(ElectionScoutingResponse, a, q.Term)
 	reply.Round, reply.Priority = q.Round, q.Priority
+	m.compareRecords(&reply, q.Record)
 	m.send(q.From, reply)
 }
 
@@ -82,14 +85,34 @@ func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message
 	return reply
 }
 
+// answers reports whether this node answers a question: §15.4. With a record every member does,
+// whatever its own record says about itself: it may be older than that of the asker.
+func (m *Machine) answers(msg *Message) bool {
+	return m.set.mayVote || m.hasRecord() || msg.Record != (lsn.LSN{})
+}
+
+// newest is the LSN of the accepted record, as questions carry it.
+func (m *Machine) newest() lsn.LSN { return m.state.Record.Accepted.LSN }
+
+// compareRecords puts into the answer to a question the LSN that decided: the asker's with a yes,
+// this node's with a no if that is newer.
+func (m *Machine) compareRecords(reply *Message, askers lsn.LSN) {
+	own := m.state.Record.Accepted.LSN
+	if reply.WillVote {
+		reply.Record = askers
+	} else if askers.Less(own) {
+		reply.Record = own
+	}
+}
+
 // onElectionProposal votes or refuses. It does not answer a proposal that would get its vote but
 // whose term leaps: the node climbs first, and the proposal is repeated.
 func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
-	if !m.cfg.mayVote {
+	if !m.answers(msg) {
 		return
 	}
 	m.notePresent(from)
-	a := m.wouldVote(from, msg.Term)
+	a := m.wouldVote(from, msg.Term, msg.Record)
 	if a.WillVote && m.leaps(from, msg) {
 		m.climb(msg.Term)
 		return
@@ -99,11 +122,12 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	}
 	reply := m.reply(ElectionProposalResponse, a, msg.Term)
 	reply.SentAt = msg.SentAt
+	m.compareRecords(&reply, msg.Record)
 	m.send(from, reply)
 }
 
 // wouldVote decides on a proposal by the rule of scouting, without rank: §4.6.
-func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
+func (m *Machine) wouldVote(from NodeID, term lsn.Term, record lsn.LSN) scouting.Answer {
 	if m.cfg.UnsafeNoScouting { // any higher term gets the vote, whoever leads
 		if term <= m.floor() {
 			return scouting.Answer{Cause: scouting.CauseTerm}
@@ -115,7 +139,7 @@ func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
 	if m.votedFor(from, term) {
 		s.Term = term - 1 // §4.7: to repeat the answer is no second vote
 	}
-	return scouting.RuleDefault.Answer(s, scouting.Rank{Node: from}, term)
+	return scouting.RuleDefault.Answer(s, scouting.Rank{Node: from}, term, record)
 }
 
 // votedFor reports whether this node voted for id in term, and id has not given up since. The

@@ -18,9 +18,10 @@ const (
 	CauseEmbargo       // the answerer started a moment ago and may have promised before
 	CauseTerm          // the term is not above the answerer's own
 	CauseRank          // the answerer is scouting itself and is not outranked
+	CauseRecord        // the answerer has a newer record than the asker
 )
 
-var causeNames = [...]string{"none", "leader", "promise", "embargo", "term", "rank"}
+var causeNames = [...]string{"none", "leader", "promise", "embargo", "term", "rank", "record"}
 
 // String returns the cause's name in lower case.
 func (c Cause) String() string {
@@ -64,6 +65,7 @@ type Stance struct {
 	PromisedTo  NodeID        // holder of its outstanding promise; "" for none
 	PromiseLeft time.Duration // how long that promise still binds
 	EmbargoLeft time.Duration // how long a voter that has just started supports nobody; 0 for none
+	Record      lsn.LSN       // of the newest record that it accepted; zero for none
 	Scouting    bool          // whether it is in an open scouting round itself
 }
 
@@ -75,9 +77,9 @@ type Answer struct {
 	RetryAfter time.Duration
 }
 
-// Answer says whether a node of this stance supports asker in the proposed term. It is
-// pure: the same stance and question always get the same answer.
-func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term) Answer {
+// Answer says whether a node of this stance supports asker, whose newest record is that of an LSN,
+// in the proposed term. It is pure: the same stance and question always get the same answer.
+func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term, record lsn.LSN) Answer {
 	switch {
 	case s.Leader != "" && s.Leader != asker.Node:
 		// §4.1. The leader itself asks when it leads no longer, or to be re-affirmed.
@@ -86,6 +88,8 @@ func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term) Answer {
 		return Answer{Cause: CauseEmbargo, RetryAfter: s.EmbargoLeft}
 	case s.PromisedTo != "" && s.PromisedTo != asker.Node: // §4.3
 		return Answer{Cause: CausePromise, RetryAfter: s.PromiseLeft}
+	case record.Less(s.Record): // §15.4
+		return Answer{Cause: CauseRecord}
 	case proposed <= s.Term: // §4.4
 		return Answer{Cause: CauseTerm}
 	case r == RuleNodeOrder && s.Self.Node > asker.Node,

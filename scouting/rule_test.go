@@ -29,6 +29,11 @@ func TestRuleAnswer(t *testing.T) {
 		{"nothing speaks against the higher node", stance(), ask("c", 6), yes, nil},
 		{"nor against the lower one, but for the node order", stance(), ask("a", 6), yes,
 			no(scouting.CauseRank, 0)},
+		{"a newer record than the asker's", stance(record), ask("c", 6), *no(scouting.CauseRecord, 0),
+			nil},
+		{"a promise goes before it", stance(record, promise("a", 70*ms)), ask("c", 6),
+			*no(scouting.CausePromise, 70*ms), nil},
+		{"it goes before the term", stance(record), ask("c", 5), *no(scouting.CauseRecord, 0), nil},
 		{"own term", stance(), ask("c", 5), *no(scouting.CauseTerm, 0), nil},
 		{"lower term", stance(), ask("c", 1), *no(scouting.CauseTerm, 0), nil},
 		{"another leader", stance(leader("a")), ask("c", 6), *no(scouting.CauseLeader, 0), nil},
@@ -55,9 +60,9 @@ func TestRuleAnswer(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := tc.question
-			got := scouting.RuleDefault.Answer(tc.stance, q.asker, q.term)
+			got := scouting.RuleDefault.Answer(tc.stance, q.asker, q.term, q.record)
 			require.Equal(t, tc.answer, got, "default")
-			got = scouting.RuleNodeOrder.Answer(tc.stance, q.asker, q.term)
+			got = scouting.RuleNodeOrder.Answer(tc.stance, q.asker, q.term, q.record)
 			require.Equal(t, *cmp.Or(tc.nodeOrder, &tc.answer), got, "node order")
 		})
 	}
@@ -86,23 +91,28 @@ func embargo(left time.Duration) func(*scouting.Stance) {
 
 func scouts(s *scouting.Stance) { s.Scouting = true }
 
+func record(s *scouting.Stance) { s.Record = lsn.LSN{Term: 3, Counter: 1} }
+
 type question struct {
-	asker scouting.Rank
-	term  lsn.Term
+	asker  scouting.Rank
+	term   lsn.Term
+	record lsn.LSN
 }
 
 func ask(id scouting.NodeID, term lsn.Term) question {
-	return question{scouting.Rank{Node: id}, term}
+	return question{scouting.Rank{Node: id}, term, lsn.LSN{}}
 }
 
 func askWith(id scouting.NodeID, priority int) question {
-	return question{scouting.Rank{Node: id, Priority: priority}, 6}
+	return question{scouting.Rank{Node: id, Priority: priority}, 6, lsn.LSN{}}
 }
 
 func TestNames(t *testing.T) {
-	for c, name := range []string{"none", "leader", "promise", "embargo", "term", "rank", "cause(6)"} {
+	for c, name := range []string{
+		"none", "leader", "promise", "embargo", "term", "rank", "record", "cause(7)",
+	} {
 		require.Equal(t, name, scouting.Cause(c).String())
-		require.Equal(t, c < 6, scouting.Cause(c).Valid(), name)
+		require.Equal(t, c < 7, scouting.Cause(c).Valid(), name)
 	}
 	require.Equal(t, "default", scouting.RuleDefault.String())
 	require.Equal(t, "node-order", scouting.RuleNodeOrder.String())

@@ -1,0 +1,190 @@
+package elector
+
+import "github.com/bmqelect/bmqelect/lsn"
+
+// recordState is what a node knows of its election's record: §15. It is zero in an election that
+// has none.
+type recordState struct {
+	Accepted Record  // the newest, on disk or on its way there: it counts in questions
+	Stored   lsn.LSN // of the newest on disk: it counts for commit
+	Shown    Record  // the newest that it knows to be committed; zero for none since the start
+	Newer    newer
+}
+
+// newer is the newest record that a refusal named and this node lacks: §15.5.
+type newer struct {
+	LSN  lsn.LSN
+	From NodeID
+	Sent bool // the record was requested
+}
+
+// startRecord takes up the record that the disk has.
+func (m *Machine) startRecord(r Record) {
+	s := &m.state
+	s.Record = recordState{Accepted: r, Stored: r.LSN}
+	s.Term, s.Durable = max(s.Term, r.LSN.Term), max(s.Durable, r.LSN.Term)
+	s.Asked = s.Durable
+	m.resolve()
+}
+
+// accept makes a record this node's own: §15.2. It goes to disk together with the term, which is
+// never below the record's.
+func (m *Machine) accept(r Record) {
+	s, old := &m.state, m.set.voters
+	m.enterTerm(r.LSN.Term)
+	s.Record.Accepted = r
+	if s.Record.Newer.LSN.Compare(r.LSN) <= 0 {
+		s.Record.Newer.LSN, s.Record.Newer.From = lsn.LSN{}, ""
+	}
+	m.resolve()
+	m.renumber(old)
+	m.eff.Accept = r
+	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
+	if s.Role == Follower {
+		m.ableAgain() // it may have become a voter
+	}
+}
+
+// onRecordOffer accepts a record that is newer than the node's own. It does not matter who sends
+// it: only an acknowledgement in the record's own term counts for commit. A round or ballot and the
+// voters that it is counted under belong together, so nothing is accepted meanwhile.
+func (m *Machine) onRecordOffer(from NodeID, msg *Message) {
+	s := &m.state
+	switch c := msg.Record.Compare(s.Record.Accepted.LSN); {
+	case c == 0:
+		m.tellStored(from)
+	case c < 0 || s.Role != Follower || s.Follower.Round.IsOpen():
+	case m.rise(s.Term, msg.Record.Term) < msg.Record.Term:
+		m.report(AnomalyTermLeap, from, msg)
+	default:
+		m.accept(*msg.Offer)
+	}
+}
+
+// stored goes on with a record that is on disk.
+func (m *Machine) stored(n lsn.LSN) {
+	s := &m.state
+	if n.Compare(s.Record.Stored) <= 0 || n.Compare(s.Record.Accepted.LSN) > 0 {
+		return
+	}
+	s.Record.Stored = n
+	switch {
+	case n != s.Record.Accepted.LSN:
+	case s.Role == Leader:
+		m.commit()
+	case s.Follower.Leader != "":
+		m.tellStored(s.Follower.Leader)
+	case s.Role == Follower && s.Record.Newer.Sent: // §15.5: it asks again at once
+		s.Record.Newer = newer{}
+		m.stand()
+	}
+}
+
+// tellStored acknowledges the record on disk to the leader that this node follows.
+func (m *Machine) tellStored(to NodeID) {
+	s := &m.state
+	if s.Role == Follower && s.Follower.Leader == to && s.Record.Stored == s.Record.Accepted.LSN {
+		ack := Message{Kind: RecordAck, Term: s.Follower.LeaderTerm}
+		m.acknowledge(&ack)
+		m.send(to, ack)
+	}
+}
+
+// acknowledge says in an acknowledgement to a leader which record is on disk here. If this node
+// may have voted in a higher term, it may have elected a leader that lacks the record, so its word
+// does not count: §15.2.
+func (m *Machine) acknowledge(ack *Message) {
+	if m.hasRecord() {
+		ack.Record = m.state.Record.Stored
+		if floor := m.floor(); floor > ack.Term {
+			ack.Entered = floor
+		}
+	}
+}
+
+// heardRecord acts on what the heartbeat of a leader that this node follows says of the record.
+func (m *Machine) heardRecord(from NodeID, msg *Message) {
+	r := &m.state.Record
+	if msg.Record == (lsn.LSN{}) {
+		return
+	}
+	r.Newer = newer{}
+	if msg.Committed == r.Accepted.LSN {
+		r.Shown = r.Accepted
+	}
+	wanted := msg.Record
+	if !m.set.mayVote { // §15.10: it gets only what is committed
+		wanted = msg.Committed
+	}
+	if wanted.Compare(r.Accepted.LSN) > 0 {
+		m.request(from)
+	}
+}
+
+// request asks a member for its record, if that is newer than this node's own.
+func (m *Machine) request(from NodeID) {
+	m.send(from, Message{Kind: RecordRequest, Term: m.state.Term,
+		Record: m.state.Record.Accepted.LSN})
+}
+
+// onRecordRequest sends the newest record that the asker may have: §15.10. One that may not be
+// committed goes to its own voters only.
+func (m *Machine) onRecordRequest(from NodeID, msg *Message) {
+	r := m.state.Record.Accepted
+	if _, ok := r.Voters.Find(from); !ok && r.LSN != m.state.Record.Shown.LSN {
+		r = m.state.Record.Shown
+	}
+	if r.LSN.Compare(msg.Record) > 0 {
+		m.offer(from, m.state.Term, &r)
+	}
+}
+
+// offer sends a record to a member. It must not be changed afterwards.
+func (m *Machine) offer(to NodeID, term lsn.Term, r *Record) {
+	m.send(to, Message{Kind: RecordOffer, Term: term, Record: r.LSN, Offer: r})
+}
+
+// noteNewer notes the record that a refusal names, in case this node's attempt fails: §15.5.
+func (m *Machine) noteNewer(from NodeID, msg *Message) {
+	r := &m.state.Record
+	if !msg.WillVote && msg.Record.Compare(r.Accepted.LSN) > 0 &&
+		msg.Record.Compare(r.Newer.LSN) >= 0 {
+		r.Newer = newer{LSN: msg.Record, From: from}
+	}
+}
+
+// fetch requests the newest record that a refusal named, after an attempt that failed.
+func (m *Machine) fetch() {
+	if n := &m.state.Record.Newer; n.LSN != (lsn.LSN{}) {
+		n.Sent = true
+		m.request(n.From)
+	}
+}
+
+// RecordStatus is what a node knows of its election's record.
+type RecordStatus struct {
+	Accepted  Record  // the newest, perhaps not committed; its value may still be on its way to disk
+	Stored    lsn.LSN // of the newest on disk
+	Committed Record  // the newest that it knows to be committed; zero for none since the start
+	// InSync is whether a leader may write, and a read of Committed under its lease is the newest.
+	InSync bool
+	Behind []NodeID     // leader: the voters that have not acknowledged Accepted, sorted
+	Change ChangeVoters // leader: the change of voters that it is asked for and has not written
+	// Follows is whether the leader's lease follows the last change of voters: §15.9.
+	Follows bool
+}
+
+// Record returns what this node knows of the record, as of the last step.
+func (m *Machine) Record() RecordStatus {
+	r, w := &m.state.Record, &m.state.Leader.Writing
+	st := RecordStatus{Accepted: r.Accepted, Stored: r.Stored, Committed: r.Shown,
+		InSync: m.inSync(), Change: w.Change, Follows: m.leaseFollows()}
+	if m.state.Role == Leader && m.hasRecord() {
+		st.Behind = m.names(func(voter int) bool { return !m.hasStored(voter) })
+	}
+	return st
+}
+
+// Electorate returns the voters that count for this node, sorted, as of the last step. The caller
+// must not change them.
+func (m *Machine) Electorate() []NodeID { return m.set.voters }

@@ -1,0 +1,103 @@
+package elector
+
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// electorate is the set of voters that counts for a node: §15.7. In an election without a record
+// it is that of the configuration.
+type electorate struct {
+	voters  []NodeID   // sorted; a voter's index here is its number in sets of voters
+	ids     []Identity // by voter; zero for one that counts by its name, or not at all
+	self    int        // this node's index; -1 for an observer
+	quorum  int
+	mayVote bool // is a voter
+}
+
+// electorate returns that of these voters, which are sorted.
+func (c *resolved) electorate(voters []NodeID, ids []Identity) electorate {
+	e := electorate{voters: voters, ids: ids, quorum: Majority(len(voters))}
+	if c.Quorum != 0 {
+		e.quorum = c.Quorum
+	}
+	if e.self, e.mayVote = slices.BinarySearch(voters, c.Self); !e.mayVote {
+		e.self = -1
+	}
+	return e
+}
+
+// recorded is the electorate of a record. After an emergency the voters that were declared lost
+// are in none of those that are as old as that: §15.12.
+func (c *resolved) recorded(r Record) electorate {
+	var voters []NodeID
+	var ids []Identity
+	for _, v := range r.Voters.Voters() {
+		if r.LSN.Term > c.LostUntil || !slices.Contains(c.Lost, v.Node) {
+			voters, ids = append(voters, v.Node), append(ids, v.Identity)
+		}
+	}
+	e := c.electorate(voters, ids)
+	if e.mayVote && (ids[e.self] != c.Identity || c.Identity == (Identity{})) {
+		e.self, e.mayVote = -1, false // another directory has this name: §15.13
+	}
+	return e
+}
+
+// hasRecord reports whether this node knows that the election has a record.
+func (m *Machine) hasRecord() bool { return m.state.Record.Accepted.LSN != (lsn.LSN{}) }
+
+// resolve makes the electorate that of the accepted record.
+func (m *Machine) resolve() {
+	m.set = m.cfg.configured
+	if m.hasRecord() {
+		m.set = m.cfg.recorded(m.state.Record.Accepted)
+	}
+}
+
+// genuine returns the index of a voter whose word counts: in an election with a record, the one of
+// that name whose data directory the record names. §15.13
+func (m *Machine) genuine(id NodeID, identity Identity) (voter int, ok bool) {
+	voter, ok = m.voter(id)
+	if ok && m.hasRecord() {
+		ok = identity != (Identity{}) && m.set.ids[voter] == identity
+	}
+	return voter, ok
+}
+
+// alone reports whether this node was never anything but the only voter: §3.3. With a record it
+// may have voted in a larger set, of which its own disk does not know: §15.9.
+func (m *Machine) alone() bool {
+	return m.set.mayVote && len(m.set.voters) == 1 && !m.hasRecord()
+}
+
+// renumber moves what is known by voter, now that the indexes are those of another electorate.
+func (m *Machine) renumber(old []NodeID) {
+	s, l := &m.state, &m.state.Leader
+	was, none := *l, leaderState{}
+	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
+	l.FitSince, l.Writing.Met = none.FitSince, none.Writing.Met
+	sets := [...]*scouting.Voters{
+		&s.Ceded, &s.Linked, &l.MayStand, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
+	}
+	var before [len(sets)]scouting.Voters
+	for k, set := range sets {
+		before[k], *set = *set, 0
+	}
+	for i, id := range m.set.voters {
+		j := slices.Index(old, id)
+		if j < 0 {
+			m.eff.Joined = append(m.eff.Joined, id)
+			continue
+		}
+		l.Wanted[i], l.Support[i], l.Priority[i] = was.Wanted[j], was.Support[j], was.Priority[j]
+		l.FitSince[i], l.Writing.Met[i] = was.FitSince[j], was.Writing.Met[j]
+		for k, set := range sets {
+			if before[k].Has(j) {
+				*set = set.With(i)
+			}
+		}
+	}
+}

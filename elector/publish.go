@@ -1,0 +1,277 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// writing is what a leader knows of the record that it has written last, and is asked to write.
+type writing struct {
+	Counter   uint64          // of that record; 0 if it has written none in its term
+	Stored    scouting.Voters // the other voters that have it on disk
+	Committed bool
+	InSync    bool // a record of its term was committed
+	Begin     bool // a first record is wanted, with the configured voters
+	Kept      Time // the lease that it had when it wrote the last change; 0 if the lease has followed
+	Met       [scouting.MaxVoters]Identity
+	Change    ChangeVoters
+	Ready     bool // the voter that is to be added has the newest record
+}
+
+// Errors of Publishable and Changeable. The first two pass by themselves.
+var (
+	ErrNotInSync = errors.New("the leader has not committed the record in its term yet")
+	ErrWriting   = errors.New("the record written before is not committed yet")
+
+	errNoIdentity = errors.New("a record needs a node with a data directory")
+	errUnsafe     = errors.New("a record needs a safe election: UnsafeQuorum or UnsafeNoScouting is set")
+)
+
+// inSync reports whether this leader knows the newest committed record: §15.6.
+func (m *Machine) inSync() bool {
+	return m.state.Role == Leader && (m.state.Leader.Writing.InSync || !m.hasRecord())
+}
+
+// Publishable returns nil if Publish would write now: this node leads, knows the newest record,
+// and the record before is committed. Otherwise it says why not; ErrNotInSync and ErrWriting pass.
+func (m *Machine) Publishable() error {
+	l := &m.state.Leader
+	switch {
+	case m.state.Role != Leader:
+		return ErrNotLeader
+	case m.cfg.Identity == (Identity{}):
+		return errNoIdentity
+	case m.cfg.UnsafeQuorum || m.cfg.UnsafeNoScouting:
+		return errUnsafe
+	case !m.inSync() || l.Reaffirm.Term != 0:
+		return ErrNotInSync
+	case m.hasRecord() && !l.Writing.Committed:
+		return ErrWriting
+	}
+	return nil
+}
+
+// publish writes a value: §15.3.
+func (m *Machine) publish(v Value) {
+	if m.Publishable() != nil {
+		return
+	}
+	v.LSN = m.nextLSN()
+	m.write(v, m.roster())
+}
+
+// nextLSN is that of the next record that this leader writes.
+func (m *Machine) nextLSN() lsn.LSN {
+	l := &m.state.Leader
+	return lsn.LSN{Term: l.Term, Counter: l.Writing.Counter + 1}
+}
+
+// roster is that of the accepted record, without those that are lost for ever, or of the
+// configuration, with the identities that are known.
+func (m *Machine) roster() Roster {
+	voters := make([]Voter, len(m.set.voters))
+	for i, id := range m.set.voters {
+		voters[i] = Voter{Node: id, Identity: m.set.ids[i]}
+		switch {
+		case i == m.set.self:
+			voters[i].Identity = m.cfg.Identity
+		case voters[i].Identity == (Identity{}): // §15.13
+			voters[i].Identity = m.state.Leader.Writing.Met[i]
+		}
+	}
+	return NewRoster(voters...)
+}
+
+// write accepts a record of this leader's own, and sends it to its voters.
+func (m *Machine) write(v Value, voters Roster) {
+	l := &m.state.Leader
+	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters}
+	w := &l.Writing
+	w.Counter, w.Committed, w.Stored, w.Begin = r.LSN.Counter, false, 0, false
+	m.accept(r)
+	for i, id := range m.set.voters {
+		if i != m.set.self {
+			m.offer(id, l.Term, &r)
+		}
+	}
+}
+
+// writeAnew lets a new leader write the record that it accepted anew, as its first step: §15.6.
+func (m *Machine) writeAnew() {
+	if m.hasRecord() {
+		m.write(m.state.Record.Accepted.Value, m.roster())
+	}
+}
+
+// noteRecord notes what an acknowledgement says of the record, and of who sent it.
+func (m *Machine) noteRecord(from NodeID, identity Identity, msg *Message) {
+	w, newest := &m.state.Leader.Writing, m.state.Record.Accepted.LSN
+	if msg.Term != m.state.Leader.Term {
+		return
+	}
+	if voter, ok := m.voter(from); ok && m.set.ids[voter] == (Identity{}) {
+		w.Met[voter] = identity
+	}
+	switch {
+	case msg.Record != newest:
+		w.Begin = w.Begin || newest == (lsn.LSN{}) // somebody has a record: §15.6
+	case newest == (lsn.LSN{}) || msg.Entered > msg.Term:
+	default:
+		if voter, ok := m.genuine(from, identity); ok {
+			w.Stored = w.Stored.With(voter)
+		}
+		if add := w.Change.Add; from == add.Node && identity == add.Identity {
+			w.Ready = true
+		}
+		m.commit()
+	}
+	m.advance()
+}
+
+// hasStored reports whether a voter has this leader's newest record on disk.
+func (m *Machine) hasStored(voter int) bool {
+	if voter == m.set.self {
+		return m.state.Record.Stored == m.state.Record.Accepted.LSN
+	}
+	return m.state.Leader.Writing.Stored.Has(voter)
+}
+
+// commit commits the leader's newest record once a quorum of its voters, which the leader is one
+// of, has it on disk: §15.3. It says so at once.
+func (m *Machine) commit() {
+	w, r := &m.state.Leader.Writing, &m.state.Record
+	stored := w.Stored.Count()
+	if m.hasStored(m.set.self) {
+		stored++
+	}
+	if w.Committed || w.Counter == 0 || stored < m.set.quorum {
+		return
+	}
+	w.Committed, w.InSync, r.Shown = true, true, r.Accepted
+	m.heartbeatAll()
+	m.advance()
+}
+
+// advance writes what the leader is to write besides values, as soon as it may: the first record,
+// identities that it has met, a change of voters.
+func (m *Machine) advance() {
+	w := &m.state.Leader.Writing
+	switch {
+	case m.Publishable() != nil:
+	case !m.hasRecord():
+		if w.Begin || w.Change != (ChangeVoters{}) {
+			m.write(Value{}, m.roster())
+		}
+	case m.hasMet():
+		m.changeTo(m.roster()) // §15.13
+	case w.Change != (ChangeVoters{}):
+		m.change()
+	}
+}
+
+// hasMet reports whether the leader has met a voter whose identity the record lacks.
+func (m *Machine) hasMet() bool {
+	for i, id := range m.set.ids {
+		if id == (Identity{}) && m.state.Leader.Writing.Met[i] != (Identity{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// Changeable returns nil if ChangeVoters could be carried out by this leader. Otherwise it says why
+// not: ErrNotLeader, or what is wrong with the change.
+func (m *Machine) Changeable(c ChangeVoters) error {
+	_, known := m.voter(c.Add.Node)
+	_, there := m.voter(c.Remove)
+	err := m.Publishable()
+	switch {
+	case err != nil && !errors.Is(err, ErrWriting) && !errors.Is(err, ErrNotInSync):
+		return err
+	case m.cfg.Quorum != 0 && m.cfg.Quorum != Majority(len(m.set.voters)):
+		return fmt.Errorf("voters cannot change: Quorum is set to %d, and only a majority, %d of %d, "+
+			"follows a change", m.cfg.Quorum, Majority(len(m.set.voters)), len(m.set.voters))
+	case c == (ChangeVoters{}):
+		return nil
+	case m.state.Leader.Writing.Change != (ChangeVoters{}) && m.state.Leader.Writing.Change != c:
+		return errors.New("another change of voters is under way")
+	case c.Add.Node != "" && c.Remove != "":
+		return errors.New("a change adds one voter or removes one, not both")
+	case c.Remove == m.cfg.Self:
+		return errors.New("it leads: it must hand over first, and its successor removes it")
+	case c.Remove != "" && !there:
+		return fmt.Errorf("%q is not one of the voters %s", c.Remove, list(m.set.voters))
+	case c.Add.Node != "" && known:
+		return fmt.Errorf("%q is a voter already", c.Add.Node)
+	case c.Add.Node != "" && c.Add.Identity == (Identity{}):
+		return fmt.Errorf("%q has no data directory, or is not connected", c.Add.Node)
+	case c.Add.Node != "" && len(m.set.voters) == scouting.MaxVoters:
+		return fmt.Errorf("there are %d voters already, the limit", scouting.MaxVoters)
+	}
+	return nil
+}
+
+// changeVoters notes the change that is wanted, and offers a new voter the newest committed record:
+// its acknowledgement shows that it is there.
+func (m *Machine) changeVoters(c ChangeVoters) {
+	if m.Changeable(c) != nil {
+		return
+	}
+	m.state.Leader.Writing.Change, m.state.Leader.Writing.Ready = c, false
+	m.offerNewcomer()
+	m.advance()
+}
+
+// offerNewcomer sends the newest committed record to the node that is to become a voter.
+func (m *Machine) offerNewcomer() {
+	to, shown := m.state.Leader.Writing.Change.Add.Node, m.state.Record.Shown
+	if to != "" && shown.LSN != (lsn.LSN{}) {
+		m.offer(to, m.state.Leader.Term, &shown)
+	}
+}
+
+// change writes the change of voters that is wanted, once the lease has followed the one before
+// (§15.8) and, for a voter that is added, once that has the newest record: §15.10.
+func (m *Machine) change() {
+	w := &m.state.Leader.Writing
+	if !m.leaseFollows() {
+		return
+	}
+	c, voters := w.Change, m.state.Record.Accepted.Voters
+	switch {
+	case c.Remove != "":
+		voters = voters.Without(c.Remove)
+	case w.Ready:
+		voters = voters.With(c.Add)
+	default:
+		m.offerNewcomer()
+		return
+	}
+	w.Change, w.Ready = ChangeVoters{}, false
+	m.changeTo(voters)
+}
+
+// changeTo writes other voters, if the lease has followed the change before. It keeps the lease
+// that the leader has: §15.9.
+func (m *Machine) changeTo(voters Roster) {
+	l := &m.state.Leader
+	if !m.leaseFollows() {
+		return
+	}
+	if l.LeaseEnd == Never { // that of a sole voter has no end
+		l.LeaseEnd = m.state.Now.Add(m.cfg.Timing.Lease)
+	}
+	l.Writing.Kept = l.LeaseEnd
+	m.write(m.state.Record.Accepted.Value, voters)
+	m.renewLease()
+}
+
+// leaseFollows reports whether the lease that the acknowledgements give under the present voters
+// ends no earlier than the one that was kept at the last change: §15.9.
+func (m *Machine) leaseFollows() bool {
+	l := &m.state.Leader
+	return l.Writing.Kept == 0 || m.leaseFrom(&l.Support) >= l.Writing.Kept
+}
