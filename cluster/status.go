@@ -94,6 +94,8 @@ type GroupStatus struct {
 	Detector string `json:"detector,omitempty"`
 	// QoS says how far ElectionConfig.QoS is met; nil without it.
 	QoS *QoSStatus `json:"qos,omitempty"`
+	// Record is the state of the election's record; nil if none was ever written.
+	Record *RecordStatus `json:"record,omitempty"`
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
