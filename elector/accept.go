@@ -69,11 +69,11 @@ func (m *Machine) stored(n lsn.LSN) {
 	}
 	s.Record.Stored = n
 	switch {
+	case n != s.Record.Accepted.LSN:
 	case s.Role == Leader:
 		m.commit()
 	case s.Follower.Leader != "":
 		m.tellStored(s.Follower.Leader)
-	case n != s.Record.Accepted.LSN:
 	case s.Role == Follower && s.Record.Newer.Sent: // §15.5: it asks again at once
 		s.Record.Newer = newer{}
 		m.stand()
@@ -83,7 +83,7 @@ func (m *Machine) stored(n lsn.LSN) {
 // tellStored acknowledges the record on disk to the leader that this node follows.
 func (m *Machine) tellStored(to NodeID) {
 	s := &m.state
-	if s.Role == Follower && s.Follower.Leader == to {
+	if s.Role == Follower && s.Follower.Leader == to && s.Record.Stored == s.Record.Accepted.LSN {
 		ack := Message{Kind: RecordAck, Term: s.Follower.LeaderTerm}
 		m.acknowledge(&ack)
 		m.send(to, ack)

@@ -90,7 +90,6 @@ func (m *Machine) write(v Value, voters Roster) {
 	l := &m.state.Leader
 	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters}
 	w := &l.Writing
-	w.InSync = m.inSync() // before its first record: nothing was committed
 	w.Counter, w.Committed, w.Stored, w.Begin = r.LSN.Counter, false, 0, false
 	m.accept(r)
 	for i, id := range m.set.voters {
@@ -222,6 +221,7 @@ func (m *Machine) changeVoters(c ChangeVoters) {
 		return
 	}
 	m.state.Leader.Writing.Change, m.state.Leader.Writing.Ready = c, false
+	m.offerNewcomer()
 	m.advance()
 }
 

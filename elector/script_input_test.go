@@ -37,15 +37,7 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Tuned{Peer: elector.NodeID(arg(1)), Period: s.duration(arg(2)),
 			Detection: s.duration(arg(3))}
 	case "persisted":
-		done := elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
-		if v, ok := strings.CutPrefix(arg(2), "record="); ok {
-			done.Record = s.lsn(v)
-		}
-		return done
-	case "publish":
-		return elector.Publish{Value: s.value(arg(1))}
-	case "add", "remove", "no":
-		return s.change(words)
+		return elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
 	case "issued":
 		return elector.Issued{LSN: s.lsn(arg(1))}
 	case "transfer":
@@ -102,7 +94,6 @@ func (s *script) start(words []string) elector.Input {
 			in.Min = lsn.Term(s.atoi(v))
 		}
 		in.Led = in.Led || w == "led"
-		s.recordField(&in.Record, w)
 	}
 	return in
 }
@@ -113,10 +104,9 @@ func (s *script) lsn(text string) lsn.LSN {
 }
 
 // received reads "b: Kind field=value ...". "yes", "no" and "ack" answer the
-// newest question or heartbeat that went to b. "b/2:" is another directory of that name.
+// newest question or heartbeat that went to b.
 func (s *script) received(words []string) elector.Input {
-	sender := s.voter(strings.TrimSuffix(words[0], ":"))
-	from := sender.Node
+	from := elector.NodeID(strings.TrimSuffix(words[0], ":"))
 	var m elector.Message
 	switch words[1] {
 	case "yes", "no":
@@ -126,26 +116,14 @@ func (s *script) received(words []string) elector.Input {
 		m = elector.Message{
 			Kind: elector.HeartbeatAck, Term: hb.Term, Sequence: hb.Sequence,
 			SentAt: hb.SentAt, LSN: hb.LSN, MayStand: true,
-			Record: s.m.Record().Accepted.LSN,
 		}
-	case "stored":
-		m = elector.Message{Kind: elector.RecordAck, Term: s.m.Status().Term,
-			Record: s.m.Record().Accepted.LSN}
 	default:
 		m.Kind = s.kind(words[1])
 	}
-	var r elector.Record
 	for _, w := range words[2:] {
-		if !s.recordField(&r, w) {
-			s.field(&m, w)
-		} else if strings.HasPrefix(w, "record=") {
-			m.Record = r.LSN
-		}
+		s.field(&m, w)
 	}
-	if m.Kind == elector.RecordOffer {
-		m.Offer = &r
-	}
-	return elector.Received{From: from, Identity: sender.Identity, Message: m}
+	return elector.Received{From: from, Message: m}
 }
 
 func (s *script) kind(name string) elector.Kind {
@@ -165,21 +143,13 @@ func (s *script) reply(from elector.NodeID, yes bool) elector.Message {
 	if s.m.State().Role == elector.Follower {
 		return elector.Message{
 			Kind: elector.ElectionScoutingResponse, Term: scouting.Term, ProposedTerm: scouting.ProposedTerm,
-			Round: scouting.Round, WillVote: yes, Record: echoed(yes, scouting),
+			Round: scouting.Round, WillVote: yes,
 		}
 	}
 	return elector.Message{
 		Kind: elector.ElectionProposalResponse, Term: proposal.Term, ProposedTerm: proposal.Term,
-		SentAt: proposal.SentAt, WillVote: yes, Record: echoed(yes, proposal),
+		SentAt: proposal.SentAt, WillVote: yes,
 	}
-}
-
-// echoed is the LSN that an answer has: a yes echoes that of the question.
-func echoed(yes bool, question elector.Message) (n lsn.LSN) {
-	if yes {
-		n = question.Record
-	}
-	return n
 }
 
 // field sets one field=value of a message.
@@ -208,10 +178,6 @@ func (s *script) field(m *elector.Message, word string) {
 		m.SentAt = elector.Time(s.duration(val))
 	case "lsn":
 		m.LSN = s.lsn(val)
-	case "committed":
-		m.Committed = s.lsn(val)
-	case "entered":
-		m.Entered = s.term(val)
 	case "yes":
 		m.WillVote = true
 	case "not-candidate":

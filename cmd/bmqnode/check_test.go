@@ -51,6 +51,11 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(wider, bytes.Replace(text, []byte("b, c]"), []byte("b, c, d]"), 1),
 		0o600))
+	joins := configOf(t, t.TempDir(), "d")
+	text, err = os.ReadFile(joins)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(joins, bytes.Replace(text, []byte("voters: [a, b, c]\n"), nil, 1),
+		0o600))
 	for name, c := range map[string]struct {
 		args []string
 		want []string // one for each line
@@ -97,6 +102,9 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
 			"lease: 1.4s")}, nil},
 		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
+		"no voters beside others": {[]string{joins, a, b}, nil},
+		"no voters, and others differ": {[]string{joins, a, wider},
+			[]string{"--voters is [a b c d], but [a b c] in " + a}},
 		"one name twice": {[]string{a, configOf(t, again, "a")},
 			[]string{"--node is a, as in " + a}},
 		"a port that is taken": {
@@ -135,7 +143,8 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		stdout, stderr, code := nodes.Run(t, append([]string{"run", "--check"}, c.args...)...)
 		if len(c.want) == 0 {
 			require.Zero(t, code, "%s: %s%s", name, stdout, stderr)
-			require.Equal(t, "no problem found\n", stdout, name)
+			require.True(t, strings.HasSuffix(stdout, "no problem found\n"), name)
+			require.Equal(t, c.args[0] != joins, stdout == "no problem found\n", stdout)
 			continue
 		}
 		require.Equal(t, 1, code, "%s: %s%s", name, stdout, stderr)
@@ -151,6 +160,9 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	stdout = nodes.Does(t, "run", "--check", configOf(t, t.TempDir(), "d"))
 	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c: "+
 		"this node will have no vote\nno problem found\n")
+	stdout = nodes.Does(t, "run", "--check", joins)
+	require.Equal(t, joins+": no voters: this node learns them from those that it joins, and has no "+
+		"vote before 'bmqnode voters add d'\nno problem found\n", stdout)
 	_, stderr, code := nodes.Run(t, "run", a)
 	require.Equal(t, 2, code, stderr)
 	nodes.Fails(t, 2, "--check takes files or flags, not both", "run", "--check", "--lease", "1s", a)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -88,6 +89,7 @@ func (ResumeRequest) path() string    { return "/v1/resume" }
 func (SettingsRequest) path() string  { return "/v1/settings" }
 func (ForgetRequest) path() string    { return "/v1/forget" }
 func (FaultRequest) path() string     { return "/v1/faults" }
+func (VotersRequest) path() string    { return "/v1/voters" }
 func (GossipKeyRequest) path() string { return "/v1/gossip-key" }
 
 // Tell sends a request and returns the node's status after it was carried out; after a
@@ -149,18 +151,24 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 }
 
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
-		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	return c.sendBytes(ctx, method, path, body, nil)
+}
+
+func (c *Client) sendBytes(ctx context.Context, method, path string, body []byte, h http.Header) (
+	*http.Response, error,
+) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
 	}
+	maps.Copy(req.Header, h)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}

@@ -46,15 +46,21 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 
 // inElection does something in the election of that name; "" is the default one.
 func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluster.Election) error) {
+	if e, ok := s.election(w, group); ok {
+		s.answerDone(w, do(e))
+	}
+}
+
+// election is the election of that name, "" for the default one, or it answers why there is none.
+func (s *Server) election(w http.ResponseWriter, group string) (e *cluster.Election, ok bool) {
 	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
-	if errors.Is(err, cluster.ErrNotOpen) {
+	switch {
+	case errors.Is(err, cluster.ErrNotOpen):
 		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
-		return
+	case err != nil:
+		refuse(w, http.StatusConflict, err)
 	}
-	if err == nil {
-		err = do(e)
-	}
-	s.answerDone(w, err)
+	return e, err == nil
 }
 
 // ForgetRequest is the body of POST /v1/forget.

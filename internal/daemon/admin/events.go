@@ -39,6 +39,7 @@ type Reset struct {
 }
 
 const (
+	eventStream = "text/event-stream"
 	// keepAlive is the time between two signs of life on an idle stream: without them a reader
 	// would not notice a dead connection.
 	keepAlive = 2 * time.Second
@@ -50,27 +51,13 @@ const (
 // status first. A reader that returns with the id of the last event that it saw gets the events
 // since then, or a reset if some of them are gone.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	if s.streams.OwnPlace(r.RemoteAddr) {
-		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable,
-			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
+	out, ctx := s.openStream(w, r)
+	if out == nil {
 		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	if r.Method == http.MethodHead {
-		return
-	}
-	ctx, end := context.WithCancel(r.Context())
-	defer end()
-	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
-		status: s.Node.Status, end: end}
-	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
-		old.end() // the oldest stream of the source that has the most
 	}
 	defer s.streams.Leave(out)
-	// A browser that reconnects sends the header, and the URL of the first time.
-	out.begin(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	defer out.end()
+	out.begin(lastSeen(r))
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
 	for {
@@ -86,6 +73,35 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// openStream begins a stream of events that lasts until ctx ends. It returns nil if there is to be
+// none, and has answered then.
+func (s *Server) openStream(w http.ResponseWriter, r *http.Request) (*stream, context.Context) {
+	if s.streams.OwnPlace(r.RemoteAddr) {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable,
+			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
+		return nil, nil
+	}
+	w.Header().Set("Content-Type", eventStream)
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return nil, nil
+	}
+	ctx, end := context.WithCancel(r.Context())
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
+		status: s.Node.Status, end: end}
+	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
+		old.end() // the oldest stream of the source that has the most
+	}
+	return out, ctx
+}
+
+// lastSeen is the id of the newest event that a reader has seen; "" for none. A browser that
+// reconnects sends the header, and the URL of the first time.
+func lastSeen(r *http.Request) string {
+	return cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 }
 
 // stream writes the events for one reader. A write that fails makes Flush fail.
@@ -121,7 +137,7 @@ func (o *stream) forward() extract {
 	}
 	for _, e := range x.events {
 		o.place++
-		o.event("transition", e)
+		o.event(o.journal.id(o.place), "transition", e)
 	}
 	return x
 }
@@ -130,19 +146,23 @@ func (o *stream) forward() extract {
 // event. It reads the place before the status: a change in between is told twice, not never.
 func (o *stream) now(reason string) {
 	o.place = o.journal.newest()
+	id := o.journal.id(o.place)
 	if st := o.status(); reason == "" {
-		o.event("status", st)
+		o.event(id, "status", st)
 	} else {
-		o.event("reset", Reset{Reason: reason, Status: st})
+		o.event(id, "reset", Reset{Reason: reason, Status: st})
 	}
 }
 
-func (o *stream) event(kind string, v any) {
+func (o *stream) event(id, kind string, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		data = []byte("{}") // no such value exists
 	}
-	o.write("id: %s\nevent: %s\ndata: %s\n\n", o.journal.id(o.place), kind, data)
+	if id != "" {
+		o.write("id: %s\n", id)
+	}
+	o.write("event: %s\ndata: %s\n\n", kind, data)
 }
 
 func (o *stream) write(format string, args ...any) {

@@ -148,10 +148,10 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 var kinds = map[string][]string{
 	"reads": {"GET /v1/status", "GET /v1/leader", "GET /v1/events", "GET /v1/history",
 		"GET /v1/elections/{group}/leader", "GET /v1/recording", "GET /v1/faults",
-		"GET /v1/openapi.yaml", "GET /metrics"},
+		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters"},
 	"health checks": {"GET /healthz", "GET /readyz"},
 	"changes": {"POST /v1/transfer", "POST /v1/step-down", "POST /v1/pause", "POST /v1/resume",
-		"POST /v1/settings", "POST /v1/faults"},
+		"POST /v1/settings", "POST /v1/faults", "PUT /v1/record", "POST /v1/voters"},
 	"trust": {"POST /v1/forget", "POST /v1/gossip-key"},
 }
 

@@ -96,7 +96,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	c := &o.Cluster
 	f.StringVar(&o.Node, "node", "", "name of this node, unique in the cluster (required)")
 	f.StringSliceVar(&o.Voters, "voters", nil,
-		"names of the nodes that elect, the same on every node (required)")
+		"names of the nodes that elect, the same on every node; a node that joins others by --join "+
+			"needs none: 'bmqnode voters add' makes it a voter (otherwise required)")
 	f.StringVar(&c.DataDir, "data-dir", "",
 		"directory of the durable state, made if absent (required)")
 	f.Uint64Var((*uint64)(&c.MinTerm), "min-term", 0, "lowest term of this node: for a cluster "+
@@ -290,7 +291,7 @@ func inFlags(err error) error {
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
 		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
-		"QoS.Detect", "QoS",
+		"QoS.Detect", "QoS", "Join",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}

@@ -55,6 +55,9 @@ func Check(ctx context.Context, w io.Writer, machine bool, nodes ...Checked) err
 			reference, of = cfg, n.Name
 		default:
 			err = compare(cfg, reference, of)
+			if len(reference.Voters) == 0 { // it learns them
+				reference, of = cfg, n.Name
+			}
 		}
 		if i == 0 && machine && valid {
 			err = errors.Join(err, checkMachine(ctx, w, n.Name, n.Options, cfg))
@@ -79,7 +82,7 @@ func resolve(o *config.Options, misread error) (c cluster.Config, valid bool, er
 	}
 	own := []string{c.GossipAddr, cmp.Or(c.AdvertiseGossip, c.GossipAddr)}
 	other := func(addr string) bool { return !slices.Contains(own, addr) }
-	if len(c.Join) > 0 && len(c.Voters) > 1 && !slices.ContainsFunc(c.Join, other) {
+	if len(c.Join) > 0 && len(c.Voters) != 1 && !slices.ContainsFunc(c.Join, other) {
 		err = fmt.Errorf("--join is %s, this node's own address, but must be the --gossip-addr of "+
 			"another node", strings.Join(c.Join, ","))
 	}
@@ -90,7 +93,11 @@ func resolve(o *config.Options, misread error) (c cluster.Config, valid bool, er
 // unusual.
 func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
-		if !slices.Contains(c.Voters, c.Node) { // the name may be misspelt
+		switch {
+		case len(c.Voters) == 0:
+			fmt.Fprintf(w, "%s: no voters: this node learns them from those that it joins, and has no "+
+				"vote before 'bmqnode voters add %s'\n", name, c.Node)
+		case !slices.Contains(c.Voters, c.Node): // the name may be misspelt
 			fmt.Fprintf(w, "%s: %s: this node will have no vote\n", name, c.Role())
 		}
 		if len(c.Join) == 0 && len(c.Voters) > 1 {
@@ -128,6 +135,9 @@ func compare(c, reference cluster.Config, file string) error {
 	here, there := table(c), table(reference)
 	if len(c.Voters) != len(reference.Voters) { // then majorities differ rightly
 		there["quorum"] = here["quorum"]
+	}
+	if len(c.Voters) == 0 || len(reference.Voters) == 0 {
+		there["voters"] = here["voters"]
 	}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
 		wrong.Want(here[name] == there[name], "--%s is %s, but %s in %s: it must be the same on every "+
