@@ -168,7 +168,7 @@ func TestClosedElectionsAreForgotten(t *testing.T) {
 		defer func() { require.NoError(t, s.Close()) }()
 		never, err := s.Group("never opened")
 		require.NoError(t, err)
-		require.Equal(t, elector.Terms{Entered: rounds, Reserved: rounds}, never, "the highest term of all that were forgotten")
+		require.Equal(t, elector.Terms{Entered: rounds, Reserved: rounds}, never.Terms, "the highest term of all that were forgotten")
 		for round := range rounds {
 			for i := range each {
 				term, err := s.Group(fmt.Sprintf("round%d-%d", round, i))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
@@ -169,7 +170,7 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 //     and no successor may be named before the work knows.
 //  3. Report transitions and anomalies, and count them. An anomaly may close a link, which must
 //     then carry no further message.
-//  4. Request the write of terms. This comes before the messages are encoded because the disk is
+//  4. Request the write of terms and of a record. This comes before the messages are encoded because the disk is
 //     slow. The machine itself keeps back the messages that have to wait for the write.
 //  5. Send the messages.
 //  6. If the machine has stopped, leave the election. The goodbye has been sent by then.
@@ -193,7 +194,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 		d.report(g, &e)
 		d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
 		if e.Persist != (elector.Terms{}) {
-			d.persister.request(g.Name, e.Persist)
+			d.persister.request(g.Name, store.Durable{Terms: e.Persist, Record: e.Accept})
 		}
 		for i := range e.Messages {
 			d.Mesh.Send(e.Messages[i].To, g.Name, e.Messages[i].Message)
@@ -237,16 +238,16 @@ func hasStopped(e *elector.Effects) bool {
 }
 
 // onPersisted runs on the persister's goroutine.
-func (l *Loop) onPersisted(terms map[string]elector.Terms, err error) {
+func (l *Loop) onPersisted(written groups, err error) {
 	if err != nil {
 		// The persister ends then. Callers that wait for it must find the failure, so it waits.
 		_ = l.Do(context.Background(), func(d *Driver) error { d.Fail(err); return nil })
 		return
 	}
 	l.later(func(d *Driver) {
-		for _, name := range slices.Sorted(maps.Keys(terms)) {
-			if g := d.groups[name]; g != nil {
-				d.step(g, elector.Persisted{Term: terms[name].Reserved})
+		for _, name := range slices.Sorted(maps.Keys(written)) {
+			if g, w := d.groups[name], written[name]; g != nil {
+				d.step(g, elector.Persisted{Term: w.Terms.Reserved, Record: w.Record.LSN})
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -42,7 +43,7 @@ type group struct {
 	*Election
 
 	machine    *elector.Machine
-	terms      elector.Terms          // on disk when it was opened
+	durable    store.Durable          // on disk when it was opened
 	tick       *guarded.Timer[*group] // when the machine wants its next tick
 	putOff     elector.Time           // the tick that HeldUp has put off
 	leadTerm   lsn.Term               // the term that this node leads in; 0 if it does not lead
@@ -65,17 +66,19 @@ type Setup struct {
 
 // NewElection returns an election that is still to be entered. It reads the disk.
 func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+	s.Elector.Identity = elector.Identity(l.Store.Identity())
 	config := s.Elector
 	config.NotCandidate = false // it may change: leadership tells the machine
 	machine, err := elector.New(config)
 	if err != nil {
 		return nil, err
 	}
-	terms, err := l.Store.Group(name)
+	durable, err := l.Store.Group(name)
 	if err != nil {
 		return nil, err
 	}
-	l.Log.Debug("election opened", "group", name, "term", terms.Entered, "reserved", terms.Reserved)
+	l.Log.Debug("election opened", "group", name, "term", durable.Terms.Entered,
+		"reserved", durable.Terms.Reserved)
 	e := &Election{
 		Name: name, Config: s.Elector, Gone: make(chan struct{}), Stood: make(chan struct{}),
 		common: l.common,
@@ -90,7 +93,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 		Priority: config.Priority, Margin: s.StopMargin, Lease: config.Timing.Lease,
 	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
-		Election: e, machine: machine, terms: terms, silences: map[elector.NodeID]silences{},
+		Election: e, machine: machine, durable: durable, silences: map[elector.NodeID]silences{},
 		measure: measure.NewElection(config.Timing.Lease),
 	}
 	e.g.tick = guarded.NewTimer(e.g)
@@ -155,7 +158,8 @@ func (d *Driver) enter(g *group) {
 	g.Feed(leadership.Tick{}) // or a lone voter that awaits a campaign would stand at once
 	d.stepRequests(g)
 	d.step(g, elector.Start{
-		Term: g.terms.Entered, Reserved: g.terms.Reserved, Min: d.MinTerm, Led: d.enterPaused(g),
+		Term: g.durable.Terms.Entered, Reserved: g.durable.Terms.Reserved, Min: d.MinTerm,
+		Led: d.enterPaused(g), Record: g.durable.Record,
 	})
 	for _, peer := range sortedKeys(d.up) {
 		d.step(g, elector.LinkUp{Peer: peer})

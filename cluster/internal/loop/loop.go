@@ -107,8 +107,8 @@ func New(cfg Config) *Loop {
 		quit: make(chan struct{}), ended: make(chan struct{}), persisted: make(chan struct{}),
 	}
 	c.persister = &persister{
-		write: func(terms map[string]elector.Terms) error {
-			return c.Measure.Timed(func() error { return c.Store.Persist(terms) })
+		write: func(g groups) error {
+			return c.Measure.Timed(func() error { return c.Store.Persist(g) })
 		},
 		check: c.Store.Check, done: l.onPersisted, pending: make(chan struct{}, 1),
 	}

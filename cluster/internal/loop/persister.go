@@ -5,34 +5,41 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
 // checkEvery is the time between two checks of what was written.
 const checkEvery = time.Second
 
-// persister writes terms to disk on a goroutine of its own. Requests that come during a write
-// share the next transaction.
+// groups is what is durable of groups, or to become so, by name.
+type groups = map[string]store.Durable
+
+// persister writes terms and records to disk on a goroutine of its own. Requests that come during a
+// write share the next transaction.
 type persister struct {
-	write func(terms map[string]elector.Terms) error      // durable when it returns
-	done  func(terms map[string]elector.Terms, err error) // called after each write
-	check func() error                                    // fails if what was written is gone
+	write func(g groups) error      // durable when it returns
+	done  func(g groups, err error) // called after each write
+	check func() error              // fails if what was written is gone
 
 	mu      sync.Mutex
-	wanted  map[string]elector.Terms
+	wanted  groups
 	notes   []func() error
 	pending chan struct{} // has an element if anything waits
 }
 
-// request asks for the terms of group to be written, instead of those that were requested
-// before and are not written yet. It never waits.
-func (p *persister) request(group string, terms elector.Terms) {
+// request asks for d to be written of group, instead of what was requested before and is not
+// written yet. A record that was requested stays so if d has none. It never waits.
+func (p *persister) request(group string, d store.Durable) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wanted == nil {
-		p.wanted = map[string]elector.Terms{}
+		p.wanted = groups{}
 	}
-	p.wanted[group] = terms
+	if d.Record == (elector.Record{}) {
+		d.Record, d.Value = p.wanted[group].Record, p.wanted[group].Value
+	}
+	p.wanted[group] = d
 	guarded.Wake(p.pending)
 }
 
@@ -45,12 +52,12 @@ func (p *persister) note(write func() error) {
 }
 
 // take returns the requests that wait, and forgets them.
-func (p *persister) take() (terms map[string]elector.Terms, notes []func() error) {
+func (p *persister) take() (wanted groups, notes []func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	terms, notes = p.wanted, p.notes
+	wanted, notes = p.wanted, p.notes
 	p.wanted, p.notes = nil, nil
-	return terms, notes
+	return wanted, notes
 }
 
 // run writes until quit, and then what was requested before quit. It also ends when a write or a
@@ -67,17 +74,17 @@ func (p *persister) run(quit <-chan struct{}) {
 		case <-quit:
 			last = true
 		}
-		terms, notes := p.take()
-		if err == nil && len(terms) > 0 {
-			err = p.write(terms)
+		wanted, notes := p.take()
+		if err == nil && len(wanted) > 0 {
+			err = p.write(wanted)
 		}
 		for _, write := range notes {
 			if err == nil {
 				err = write()
 			}
 		}
-		if len(terms) > 0 || err != nil {
-			p.done(terms, err)
+		if len(wanted) > 0 || err != nil {
+			p.done(wanted, err)
 		}
 		if err != nil {
 			return

@@ -6,32 +6,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-type terms = map[string]elector.Terms
-
 // up reserves the terms up to n.
-func up(n lsn.Term) elector.Terms { return elector.Terms{Reserved: n} }
+func up(n lsn.Term) store.Durable { return store.Durable{Terms: elector.Terms{Reserved: n}} }
+
+// with is up with a record, which n wrote, and its value.
+func with(n lsn.Term, value string) store.Durable {
+	d := up(n)
+	d.Record.LSN, d.Value = lsn.LSN{Term: n, Counter: 1}, []byte(value)
+	return d
+}
 
 // disk records writes; each waits until the test lets it go.
 type disk struct {
-	writes chan terms
+	writes chan groups
 	result chan error
 }
 
-func (d *disk) write(terms terms) error {
-	d.writes <- terms
+func (d *disk) write(g groups) error {
+	d.writes <- g
 	return <-d.result
 }
 
 func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended chan struct{}) {
-	d = &disk{writes: make(chan terms), result: make(chan error)}
+	d = &disk{writes: make(chan groups), result: make(chan error)}
 	done, ended = make(chan error, 16), make(chan struct{})
 	p = &persister{
 		write: d.write, check: func() error { return nil }, pending: make(chan struct{}, 1),
-		done: func(_ terms, err error) { done <- err },
+		done: func(_ groups, err error) { done <- err },
 	}
 	quit := make(chan struct{})
 	go func() { defer close(ended); p.run(quit) }()
@@ -42,15 +48,36 @@ func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended
 func TestTermsAskedForDuringAWriteShareTheNextOne(t *testing.T) {
 	p, d, done, _ := startPersister(t)
 	p.request("x", up(1))
-	require.Equal(t, terms{"x": up(1)}, <-d.writes)
+	require.Equal(t, groups{"x": up(1)}, <-d.writes)
 	for term := lsn.Term(2); term <= 9; term++ {
 		p.request("x", up(term))
 	}
 	p.request("y", up(4))
 	d.result <- nil
 	require.NoError(t, <-done)
-	require.Equal(t, terms{"x": up(9), "y": up(4)}, <-d.writes,
+	require.Equal(t, groups{"x": up(9), "y": up(4)}, <-d.writes,
 		"one transaction, the newest terms")
+	d.result <- nil
+	require.NoError(t, <-done)
+}
+
+func TestARecordWaitsUntilItIsWrittenOrReplaced(t *testing.T) {
+	p, d, done, _ := startPersister(t)
+	p.request("x", up(1))
+	<-d.writes
+	p.request("x", with(2, "old"))
+	p.request("x", with(3, "new"))
+	p.request("x", up(9))
+	p.request("y", up(4))
+	d.result <- nil
+	require.NoError(t, <-done)
+	kept := with(3, "new")
+	kept.Terms = up(9).Terms
+	require.Equal(t, groups{"x": kept, "y": up(4)}, <-d.writes)
+	p.request("x", up(10))
+	d.result <- nil
+	require.NoError(t, <-done)
+	require.Equal(t, groups{"x": up(10)}, <-d.writes, "it was written")
 	d.result <- nil
 	require.NoError(t, <-done)
 }

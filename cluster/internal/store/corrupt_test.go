@@ -66,8 +66,8 @@ func (d *damaged) try(content []byte) error {
 	}
 	d.reads++
 	got, err := s.Group("a")
-	if want := sampleTerm; err == nil && got.Entered != want {
-		err = fmt.Errorf("read term %d, want %d", got, want)
+	if want := sampleTerm; err == nil && got.Terms.Entered != want {
+		err = fmt.Errorf("read term %d, want %d", got.Terms, want)
 	} else if e := s.Emergencies(); len(e) != 1 || !slices.Equal(e[0].Lost, flood.Lost) {
 		err = fmt.Errorf("read emergencies %v", e)
 	}
@@ -99,8 +99,8 @@ func (d *damaged) persistMore(s *Store) error {
 		return err
 	}
 	got, err := s.Group("a")
-	if err == nil && got.Entered != sampleTerm+1 {
-		err = fmt.Errorf("persisted term %d, then read %d", sampleTerm+1, got)
+	if err == nil && got.Terms.Entered != sampleTerm+1 {
+		err = fmt.Errorf("persisted term %d, then read %d", sampleTerm+1, got.Terms)
 	}
 	_ = s.Close()
 	return err
@@ -212,7 +212,7 @@ func TestNewerFormatIsNotMisread(t *testing.T) {
 	dir := t.TempDir()
 	f := opened(t, dir)
 	next := f.state.Load().clone()
-	next.Format = formatForgotten + 1
+	next.Format = formatRecords + 1
 	require.NoError(t, f.file.db.Update(func(tx *bolt.Tx) error {
 		next.Commit = tx.ID()
 		record, err := next.encode()
@@ -234,7 +234,7 @@ func TestRecordsThatAreWrongInThemselvesAreRefused(t *testing.T) {
 		"a forgotten group had term":  func(s *state) { s.Forgotten = uint64(lsn.MaxTerm) + 1 },
 		"lacks the identity":          func(s *state) { s.Identity = uuid.Nil },
 		"has format 0":                func(s *state) { s.Format = formatPlain - 1 },
-		"format 4, this program":      func(s *state) { s.Format = formatForgotten + 1 },
+		"format 5, this program":      func(s *state) { s.Format = formatRecords + 1 },
 		"must have a time":            func(s *state) { s.Emergencies[0].Time = time.Time{} },
 		"must name the voters":        func(s *state) { s.Emergencies[0].Lost = nil },
 		"the name of a voter must be": func(s *state) { s.Emergencies[0].Lost = []elector.NodeID{""} },

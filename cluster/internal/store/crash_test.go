@@ -31,9 +31,9 @@ func writeUntilKilled(dir string) error {
 	if _, err := fmt.Println("boot", s.Boot()); err != nil {
 		return err
 	}
-	for term := record.Entered + 1; ; term++ {
+	for term := record.Terms.Entered + 1; ; term++ {
 		t := elector.Terms{Entered: term, Reserved: term + 64}
-		if err := s.Persist(map[string]elector.Terms{"a": t, "b": t}); err != nil {
+		if err := s.Persist(kept(map[string]elector.Terms{"a": t, "b": t})); err != nil {
 			return err
 		}
 		if _, err := fmt.Println("term", uint64(term)); err != nil {
@@ -82,8 +82,8 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 		for _, group := range []string{"a", "b"} {
 			got, err := s.Group(group)
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, uint64(got.Entered), durable)
-			require.GreaterOrEqual(t, uint64(got.Reserved), durable)
+			require.GreaterOrEqual(t, uint64(got.Terms.Entered), durable)
+			require.GreaterOrEqual(t, uint64(got.Terms.Reserved), durable)
 		}
 		require.NoError(t, s.Close())
 	}

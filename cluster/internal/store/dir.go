@@ -85,7 +85,7 @@ func (s *Store) create(owner Owner) error {
 	}
 	f, err := openFile(temporary, s.disk != nil)
 	if err == nil {
-		err = errors.Join(f.write(newState(owner)), f.close())
+		err = errors.Join(f.write(newState(owner), nil), f.close())
 	}
 	if err != nil {
 		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)

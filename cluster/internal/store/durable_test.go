@@ -115,7 +115,7 @@ func TestBadInputIsRefusedAndHarmless(t *testing.T) {
 		{"a", elector.Terms{Entered: 8, Reserved: 7}, "term 8 is above the highest reserved term 7"},
 		{"", elector.Terms{Entered: 8, Reserved: 8}, "name of a group"},
 	} {
-		err := s.Persist(map[string]elector.Terms{c.group: c.terms, "0": {Entered: 1, Reserved: 1}})
+		err := s.Persist(kept(map[string]elector.Terms{c.group: c.terms, "0": {Entered: 1, Reserved: 1}}))
 		require.ErrorContains(t, err, c.want)
 		require.NotErrorIs(t, err, ErrNotDurable)
 	}

@@ -76,7 +76,7 @@ func (s *Store) Declare(e Emergency) error {
 		return fmt.Errorf("declare an emergency in %s: %w", s.dir, err)
 	}
 	next.Emergencies = append(next.Emergencies, e)
-	return s.commit("record an emergency", next)
+	return s.commit("record an emergency", next, nil)
 }
 
 // Readmit records, in every emergency in which node was lost, that it may vote again.
@@ -93,7 +93,7 @@ func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
 	if !found {
 		return fmt.Errorf("readmit %q in %s: it is not recorded as lost", node, s.dir)
 	}
-	return s.commit(fmt.Sprintf("readmit %q", node), next)
+	return s.commit(fmt.Sprintf("readmit %q", node), next, nil)
 }
 
 // Emergencies returns the emergencies, oldest first. They must not be changed.

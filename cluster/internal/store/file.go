@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ const (
 var (
 	bucketName = []byte("bmqelect")
 	recordName = []byte("state")
+	valuesName = []byte("values") // the bucket of the records' values, by group
 )
 
 // inspect finds damage that bbolt passes over (TestBboltTakesTheCommitBefore): it opens a file
@@ -109,9 +111,22 @@ func (f *file) read() (s state, err error) {
 	return s, err
 }
 
-// write commits s. It is on disk if write returns nil; otherwise it may or may
-// not be.
-func (f *file) write(s state) error {
+// value returns the value of a group's record.
+func (f *file) value(group string) (value []byte, err error) {
+	err = f.guarded(func() error {
+		return f.db.View(func(tx *bolt.Tx) error {
+			if bucket := tx.Bucket(valuesName); bucket != nil {
+				value = bytes.Clone(bucket.Get([]byte(group)))
+			}
+			return nil
+		})
+	})
+	return value, err
+}
+
+// write commits s, and values of records. All is on disk if write returns nil; otherwise it may or
+// may not be.
+func (f *file) write(s state, values map[string][]byte) error {
 	return f.guarded(func() error {
 		return f.db.Update(func(tx *bolt.Tx) error {
 			s.Commit, s.Format = tx.ID(), s.wantFormat()
@@ -123,7 +138,16 @@ func (f *file) write(s state) error {
 			if err != nil {
 				return err
 			}
-			return bucket.Put(recordName, record)
+			err = bucket.Put(recordName, record)
+			for group, value := range values {
+				if err == nil {
+					bucket, err = tx.CreateBucketIfNotExists(valuesName)
+				}
+				if err == nil {
+					err = bucket.Put([]byte(group), value)
+				}
+			}
+			return err
 		})
 	})
 }

@@ -81,7 +81,7 @@ func (m *model) terms(name string) elector.Terms {
 func (m *model) group(t *rapid.T, s *Store, name string) {
 	got, err := s.Group(name)
 	require.NoError(t, err)
-	require.Equal(t, m.terms(name), got)
+	require.Equal(t, Durable{Terms: m.terms(name)}, got)
 }
 
 func (m *model) forget(s *Store, name string) {
@@ -92,7 +92,7 @@ func (m *model) forget(s *Store, name string) {
 
 func (m *model) persist(t *rapid.T, s *Store, terms map[string]elector.Terms) {
 	next := maps.Clone(m.groups)
-	err := s.Persist(terms)
+	err := s.Persist(kept(terms))
 	for name, to := range terms {
 		legal := to.Reserved <= lsn.MaxTerm && to.Entered <= to.Reserved &&
 			to.Entered >= m.terms(name).Entered

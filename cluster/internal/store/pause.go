@@ -37,5 +37,5 @@ func (s *Store) SavePause(p *Pause) error {
 		saved.Led = slices.Clone(p.Led)
 		next.Pause = &saved
 	}
-	return s.commit("save the pause of elections", next)
+	return s.commit("save the pause of elections", next, nil)
 }

@@ -80,7 +80,7 @@ func (s *Store) SaveIdentities(node elector.NodeID, all []uuid.UUID) error {
 		next.Identities = map[elector.NodeID][]uuid.UUID{}
 	}
 	next.Identities[node] = all
-	return s.commit("save the identities of a member", next)
+	return s.commit("save the identities of a member", next, nil)
 }
 
 // Identities returns the identities that were saved, by node. The caller must not change

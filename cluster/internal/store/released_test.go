@@ -45,8 +45,8 @@ func TestDataDirectoriesOfReleases(t *testing.T) {
 			require.Equal(t, boot+1, s.Boot())
 			has, err := s.Group("default")
 			require.NoError(t, err)
-			next := elector.Terms{Entered: has.Reserved + 1, Reserved: has.Reserved + 16}
-			require.NoError(t, s.Persist(map[string]elector.Terms{"default": next}))
+			next := elector.Terms{Entered: has.Terms.Reserved + 1, Reserved: has.Terms.Reserved + 16}
+			require.NoError(t, s.Persist(kept(map[string]elector.Terms{"default": next})))
 			require.NoError(t, s.Close())
 		})
 	}
@@ -56,9 +56,9 @@ func TestDataDirectoriesOfReleases(t *testing.T) {
 func described(t *testing.T, s *Store) string {
 	text := fmt.Sprintf("%+v identity %s boot %d\n", s.Owner(), s.Identity(), s.Boot())
 	for _, group := range []string{"default", "orders", "unknown"} {
-		terms, err := s.Group(group)
+		has, err := s.Group(group)
 		require.NoError(t, err)
-		text += fmt.Sprintf("%s %+v\n", group, terms)
+		text += fmt.Sprintf("%s %+v\n", group, has.Terms)
 	}
 	s.loadPeers()
 	return text + fmt.Sprintf("peers %v\nemergencies %+v\npause %+v\n",
@@ -70,10 +70,10 @@ func recordDirectory(t *testing.T, dir string) {
 	owner := Owner{Cluster: "shop", Node: "n1"}
 	s, err := Open(dir, owner)
 	require.NoError(t, err)
-	require.NoError(t, s.Persist(map[string]elector.Terms{
+	require.NoError(t, s.Persist(kept(map[string]elector.Terms{
 		"default": {Entered: 7, Reserved: 23}, "orders": {Entered: 3, Reserved: 3},
 		"invoices": {Entered: 5, Reserved: 5},
-	}))
+	})))
 	s.Forget("invoices")
 	require.NoError(t, s.SavePeers([]string{"127.0.0.1:7400", "127.0.0.1:7403"}))
 	require.NoError(t, s.SavePause(&Pause{

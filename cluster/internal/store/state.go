@@ -18,12 +18,13 @@ import (
 )
 
 // The versions of the record. A record has a higher one if an older program would misread
-// it, by dropping the emergencies or the term of the forgotten groups. A record without
-// either keeps the lower version, so that a downgrade is possible.
+// it, by dropping the emergencies, the term of the forgotten groups or the records. One without
+// any keeps the lower version, so that a downgrade is possible.
 const (
 	formatPlain       = 1
 	formatEmergencies = 2
 	formatForgotten   = 3
+	formatRecords     = 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -44,6 +45,8 @@ type state struct {
 	// Entered holds the term that the node has entered, for each of Groups where it is lower
 	// than the reserved one.
 	Entered numbers `json:"entered,omitempty"`
+	// Records holds the record of every group that has one. Their values are apart.
+	Records records `json:"records,omitempty"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 	// Idle counts, for each of Groups, the starts of the node since the last one that opened
@@ -75,6 +78,7 @@ func (s state) blank() bool {
 func (s state) clone() state {
 	s.Groups, s.Entered = maps.Clone(s.Groups), maps.Clone(s.Entered)
 	s.Idle, s.Identities = maps.Clone(s.Idle), maps.Clone(s.Identities)
+	s.Records = maps.Clone(s.Records)
 	s.Emergencies = slices.Clone(s.Emergencies)
 	return s
 }
@@ -123,6 +127,8 @@ func checksum(text []byte) []byte {
 
 func (s state) wantFormat() int {
 	switch {
+	case len(s.Records) > 0:
+		return formatRecords
 	case s.Forgotten > 0:
 		return formatForgotten
 	case len(s.Emergencies) > 0:
@@ -145,12 +151,12 @@ func decode(record []byte) (state, error) {
 	switch {
 	case err != nil:
 		return state{}, fmt.Errorf("decode record: %w", err)
-	case s.Format > formatForgotten:
+	case s.Format > formatRecords:
 		return state{}, fmt.Errorf("%w: it has format %d, this program knows formats %d to %d",
-			ErrNewer, s.Format, formatPlain, formatForgotten)
+			ErrNewer, s.Format, formatPlain, formatRecords)
 	case s.Format < formatPlain:
 		err = fmt.Errorf("record has format %d, this program knows formats %d to %d",
-			s.Format, formatPlain, formatForgotten)
+			s.Format, formatPlain, formatRecords)
 	case s.Identity == uuid.Nil || s.Groups == nil:
 		err = errors.New("record lacks the identity or the groups")
 	case !lsn.Term(s.Forgotten).Valid():
@@ -167,6 +173,11 @@ func decode(record []byte) (state, error) {
 		if term >= s.Groups[group] {
 			err = fmt.Errorf("group %q has entered term %d, not one below the reserved %d",
 				group, term, s.Groups[group])
+		}
+	}
+	for group, r := range s.Records {
+		if entered := s.terms(group).Entered; r.LSN.Term > entered {
+			err = fmt.Errorf("group %q has entered term %d, below that of %s", group, entered, r)
 		}
 	}
 	for _, e := range s.Emergencies {

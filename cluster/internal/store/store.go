@@ -218,7 +218,7 @@ func (s *Store) start(owner Owner) error {
 	next.Cluster = owner.Cluster
 	next.age()
 	s.loadPeers()
-	if err := s.commit("raise the boot counter", next); err != nil {
+	if err := s.commit("raise the boot counter", next, nil); err != nil {
 		return err
 	}
 	return s.mark()
@@ -277,15 +277,15 @@ func (s *Store) Identity() uuid.UUID { return s.state.Load().Identity }
 // first boot.
 func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 
-// commit makes next durable, then current. The caller holds mu, or has the
+// commit makes next and new values of records durable, then next current. The caller holds mu, or has the
 // store for itself. After the first failure every commit fails.
-func (s *Store) commit(doing string, next state) error {
+func (s *Store) commit(doing string, next state, values map[string][]byte) error {
 	switch {
 	case s.failed != nil:
 	case s.disk != nil:
-		s.failed = s.disk(func() error { return s.file.write(next) })
+		s.failed = s.disk(func() error { return s.file.write(next, values) })
 	default:
-		s.failed = s.file.write(next)
+		s.failed = s.file.write(next, values)
 	}
 	if err := s.stands(doing); err != nil {
 		return err
@@ -327,7 +327,7 @@ func (s *Store) Close() error {
 	var err error
 	if s.file != nil {
 		if s.ahead {
-			_ = s.commit("forget elections", *s.state.Load()) // not needed: see Forget
+			_ = s.commit("forget elections", *s.state.Load(), nil) // not needed: see Forget
 		}
 		err = s.file.close()
 	}

@@ -54,16 +54,25 @@ func requireGroup(t *testing.T, s *Store, name string, want lsn.Term) {
 	t.Helper()
 	got, err := s.Group(name)
 	require.NoError(t, err)
-	require.Equal(t, elector.Terms{Entered: want, Reserved: want}, got)
+	require.Equal(t, Durable{Terms: elector.Terms{Entered: want, Reserved: want}}, got)
 }
 
 // exact are terms without further reserved ones.
 type exact map[string]lsn.Term
 
-func (e exact) terms() map[string]elector.Terms {
+func (e exact) terms() map[string]Durable {
 	all := map[string]elector.Terms{}
 	for group, term := range e {
 		all[group] = elector.Terms{Entered: term, Reserved: term}
+	}
+	return kept(all)
+}
+
+// kept returns terms as what is durable of groups without a record.
+func kept(terms map[string]elector.Terms) map[string]Durable {
+	all := map[string]Durable{}
+	for group, t := range terms {
+		all[group] = Durable{Terms: t}
 	}
 	return all
 }
@@ -73,7 +82,7 @@ func (e exact) terms() map[string]elector.Terms {
 func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]elector.Terms{"a": {Entered: 5, Reserved: 69}}))
+	require.NoError(t, s.Persist(kept(map[string]elector.Terms{"a": {Entered: 5, Reserved: 69}})))
 	var before struct {
 		Format int
 		Groups map[string]uint64
@@ -84,7 +93,7 @@ func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
 
 	left := s.state.Load().clone()
 	left.Entered = nil // it does not know that field
-	require.NoError(t, s.file.write(left))
+	require.NoError(t, s.file.write(left, nil))
 	require.NoError(t, s.Close())
 	requireGroup(t, opened(t, dir), "a", 69)
 }
