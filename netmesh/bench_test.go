@@ -24,6 +24,7 @@ func (b *echo) LinkUp(
 }
 func (b *echo) LinkDown(elector.NodeID, elector.Evidence) {}
 func (b *echo) Died(elector.NodeID, elector.Proof)        {}
+func (b *echo) Noted(elector.NodeID, Note)                { b.got <- struct{}{} }
 func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {
 	if m.Kind == elector.LeaderHeartbeat {
 		m.Kind = elector.HeartbeatAck

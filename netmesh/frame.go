@@ -26,6 +26,8 @@ const (
 	frameGoodbye                      // either: I live and close this link, and why
 	frameBatch                        // messages, one after the other
 	frameFacts                        // what the sender tells of itself
+	frameRecords                      // messages that tell of records, one after the other
+	frameNote                         // a Note
 	frameEnd
 )
 
@@ -48,6 +50,7 @@ type encoder struct {
 	body  []byte
 	frame []byte
 	item  wireItem
+	with  recordItem
 }
 
 func newEncoder() *encoder {
@@ -79,24 +82,35 @@ func (e *encoder) encode(kind frameKind, value any) ([]byte, error) {
 	return e.finish(kind), nil
 }
 
-// batch encodes as many of the messages as fit a frame of at most limit bytes,
-// at least one, and returns their number and the frame.
+// batch encodes as many of the messages as fit a frame of at most limit bytes and travel in the
+// same kind of frame, at least one, and returns their number and the frame.
 func (e *encoder) batch(items []queued, limit int) (n int, frame []byte, err error) {
 	e.begin()
-	for n < len(items) && len(e.body)+maxItem < limit {
-		e.item.set(items[n].group, &items[n].msg)
-		if err := e.codec.Encode(&e.item); err != nil {
+	kind, most := frameBatch, maxItem
+	if len(items) > 0 && items[0].frame() == frameRecords {
+		kind, most = frameRecords, maxRecordItem
+	}
+	for n < len(items) && len(e.body)+most < limit && items[n].frame() == kind {
+		var item any = &e.item
+		if kind == frameRecords {
+			item = &e.with
+			e.with.set(items[n].group, &items[n].msg)
+		} else {
+			e.item.set(items[n].group, &items[n].msg)
+		}
+		if err := e.codec.Encode(item); err != nil {
 			return 0, nil, err
 		}
 		n++
 	}
-	return n, e.finish(frameBatch), nil
+	return n, e.finish(kind), nil
 }
 
 // decoder reads the bodies of frames. Not for concurrent use.
 type decoder struct {
 	codec *codec.Decoder
 	item  wireItem
+	with  recordItem
 	names interner
 }
 
@@ -129,6 +143,24 @@ func (d *decoder) batch(body []byte, each func(group string, m elector.Message))
 			return refuse(ReasonGarbage, "message: %v", err)
 		}
 		each(d.item.message(&d.names))
+	}
+	return nil
+}
+
+// records is batch for the messages that tell of records.
+func (d *decoder) records(body []byte, each func(group string, m elector.Message)) error {
+	d.codec.ResetBytes(body)
+	for d.codec.NumBytesRead() < len(body) {
+		d.with.clear()
+		err := d.codec.Decode(&d.with)
+		if err != nil {
+			return refuse(ReasonGarbage, "message: %v", err)
+		}
+		group, m, err := d.with.message(&d.names)
+		if err != nil {
+			return refuse(ReasonGarbage, "message: %v", err)
+		}
+		each(group, m)
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ type Handler interface {
 	// Received hands over a message of an election group. It is decoded and its
 	// enumerations are in range; whether it makes sense is the elector's matter.
 	Received(peer elector.NodeID, group string, msg elector.Message)
+	// Noted hands over a note of a peer, which is the handler's from then on.
+	Noted(peer elector.NodeID, n Note)
 }
 
 // Observer is a Handler that is also told what else the mesh sees of its peers. The mesh draws

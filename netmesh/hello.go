@@ -17,7 +17,8 @@ const (
 	// version4 adds certificates and proofs of earlier links. Its links end only if an answer is
 	// missing; older ones end if nothing comes for the idle time-out, so they need pings.
 	version4   = 4
-	maxVersion = version4
+	version5   = 5 // adds records and notes
+	maxVersion = version5
 )
 
 const magic = "bmqelect"

@@ -72,6 +72,10 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
 }
 
+func (r *recorder) Noted(p elector.NodeID, n Note) {
+	r.note("%s %s note %d of %d bytes", p, n.Group, n.Kind, len(n.Body))
+}
+
 func (r *recorder) observe(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

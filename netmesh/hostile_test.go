@@ -180,6 +180,9 @@ func TestHostileMembers(t *testing.T) {
 	tells := func(f Facts) func(*stranger) {
 		return func(s *stranger) { require.NoError(s.t, s.send(frameFacts, &f)) }
 	}
+	notes := func(n Note) func(*stranger) {
+		return func(s *stranger) { require.NoError(s.t, s.send(frameNote, &n)) }
+	}
 	long := strings.Repeat("x", 300)
 	for name, c := range map[string]struct {
 		act  func(*stranger)
@@ -191,6 +194,10 @@ func TestHostileMembers(t *testing.T) {
 		"falls silent":   {says(), reasonTimeout},
 		"nonsense ping":  {says(0, 0, 0, 2, byte(framePing), 0xa1), ReasonGarbage},
 		"unwanted pongs": {says(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0, 0), ReasonGarbage},
+		"half a record":  {says(0, 0, 0, 3, byte(frameRecords), 0x91, 0xc0), ReasonGarbage},
+		"nonsense note":  {says(0, 0, 0, 2, byte(frameNote), 0xa1), ReasonGarbage},
+		"endless note":   {notes(Note{Group: "g", Body: make([]byte, MaxNote+1)}), ReasonGarbage},
+		"a note of none": {notes(Note{Body: []byte("x")}), ReasonGarbage},
 		"no facts":       {says(0, 0, 0, 2, byte(frameFacts), 0xa1), ReasonGarbage},
 
 		"unsorted voters": {tells(Facts{Voters: []string{"b", "a"}, VoterCount: 2}), ReasonGarbage},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,11 +39,16 @@ type link struct {
 	told   *Facts // the writer's: the newest that were sent
 
 	ready   waker         // messages wait
+	noted   waker         // notes wait, or the peer has read some
 	pingNow waker         // ping now
 	pongs   chan ping     // pings to answer
 	retired chan struct{} // another connection is kept: closed by retire
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
+
+	unmarked int           // bytes of notes since a ping followed some; the writer's, as marks
+	marks    [2]uint64     // those pings, the older first
+	answered atomic.Uint64 // the newest ping that was answered
 
 	key            []byte // of the evidence connection; made by the acceptor
 	evidenceWanted bool   // the evidence connection is being made; the reader's
@@ -65,7 +71,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
 		resettable: resettable(h.raw), encrypted: h.shown != nil,
 		frames: h.frames, dec: h.dec, enc: h.enc,
-		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
+		ready: newWaker(), noted: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = maxFrame

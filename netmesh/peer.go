@@ -19,6 +19,7 @@ type peer struct {
 	wake       waker // of the dialer
 	callbacks  callbackLock
 	queue      queue
+	notes      notes
 	traffic    traffic
 	handshakes handshakes
 
@@ -54,7 +55,7 @@ type peerStatus struct {
 
 // send is called with Mesh.mu held.
 func (p *peer) send(group string, msg *elector.Message) bool {
-	if p == nil || p.link == nil {
+	if p == nil || p.link == nil || p.link.info.Version < version5 && hasRecord(msg) {
 		return false
 	}
 	p.queue.push(group, msg)
@@ -175,6 +176,7 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	}
 	p.wake.wake()  // the dialer has nothing to do
 	l.ready.wake() // what waits for the old one goes to the new one
+	l.noted.wake()
 	return restarted
 }
 
@@ -234,6 +236,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	lived := time.Since(p.status.since)
 	p.link, p.lostNow = nil, true
 	p.queue.clear()
+	p.notes.clear()
 	// A lost peer is dialed at once, but not one that left on purpose, or that comes and goes.
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin

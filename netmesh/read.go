@@ -31,8 +31,10 @@ func (l *link) read() error {
 // handle acts on one frame.
 func (l *link) handle(kind frameKind, body []byte) error {
 	switch kind {
-	case frameBatch:
-		return l.deliver(body)
+	case frameBatch, frameRecords:
+		return l.deliver(kind, body)
+	case frameNote:
+		return l.takeNote(body)
 	case framePing, framePong:
 		var p ping
 		if err := l.dec.one(body, &p); err != nil {
@@ -68,15 +70,19 @@ func (l *link) handle(kind frameKind, body []byte) error {
 // blocks holds up this link alone. On a connection that was replaced everything counts to its last
 // frame, since the peer may have sent it before it knew. On one that ended for another reason
 // nothing counts any more.
-func (l *link) deliver(body []byte) error {
+func (l *link) deliver(kind frameKind, body []byte) error {
 	l.p.callbacks.lock()
 	defer l.p.callbacks.unlock()
 	heard, replaced := l.p.sameProcess(l), !l.current()
-	return l.dec.batch(body, func(group string, msg elector.Message) {
+	each := func(group string, msg elector.Message) {
 		if heard && (replaced || !isClosed(l.stop)) {
 			l.m.handler.Received(l.p.node, group, msg)
 		}
-	})
+	}
+	if kind == frameRecords {
+		return l.dec.records(body, each)
+	}
+	return l.dec.batch(body, each)
 }
 
 // ponged takes the answer to a ping.
@@ -87,6 +93,8 @@ func (l *link) ponged(p *ping) error {
 		return nil // nobody asked
 	}
 	l.answer(p.Number)
+	l.answered.Store(p.Number)
+	l.noted.wake()
 	if p.Received < 0 || p.Sent < p.Received {
 		return refuse(ReasonGarbage, "ping received at %d and answered at %d", p.Received, p.Sent)
 	}

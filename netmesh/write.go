@@ -27,6 +27,8 @@ func (l *link) write() {
 			return
 		case <-l.ready:
 			err = l.sendBatch()
+		case <-l.noted:
+			err = l.sendNote()
 		case pong := <-l.pongs:
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)

@@ -37,6 +37,7 @@ func (n *node) note(format string, args ...any) {
 func (n *node) LinkUp(netmesh.PeerInfo)                        { n.note("up") }
 func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
 func (n *node) Died(elector.NodeID, elector.Proof)             { n.note("died") }
+func (n *node) Noted(elector.NodeID, netmesh.Note)             { n.note("note") }
 func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) {
 	n.note("got %d",
 		m.Sequence)

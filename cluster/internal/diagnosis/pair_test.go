@@ -27,6 +27,7 @@ func (nothing) LinkUp(netmesh.PeerInfo)                          {}
 func (nothing) LinkDown(elector.NodeID, elector.Evidence)        {}
 func (nothing) Died(elector.NodeID, elector.Proof)               {}
 func (nothing) Received(elector.NodeID, string, elector.Message) {}
+func (nothing) Noted(elector.NodeID, netmesh.Note)               {}
 
 // node is a mesh with the diagnosis of what it sees.
 type node struct {

@@ -55,6 +55,15 @@ func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
 	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
 }
 
+// Noted hands a note to the driver.
+func (l *Loop) Noted(from elector.NodeID, n netmesh.Note) {
+	l.later(func(d *Driver) {
+		if g := d.groups[n.Group]; g != nil {
+			d.noted(g, from, &n)
+		}
+	})
+}
+
 // process is the process to which the newest link to a voter led.
 type process struct {
 	identity uuid.UUID

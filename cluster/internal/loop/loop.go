@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Errors of every request to a loop.
@@ -54,6 +55,7 @@ type Config struct {
 // Mesh sends to other nodes. It never waits.
 type Mesh interface {
 	Send(to elector.NodeID, group string, m elector.Message) bool
+	Notify(to elector.NodeID, n netmesh.Note) bool
 	Disconnect(peer elector.NodeID, why string)
 }
 

@@ -25,6 +25,7 @@ import (
 type nowhere struct{}
 
 func (nowhere) Send(elector.NodeID, string, elector.Message) bool { return false }
+func (nowhere) Notify(elector.NodeID, netmesh.Note) bool          { return false }
 func (nowhere) Disconnect(elector.NodeID, string)                 {}
 
 // run runs the loop of node a.

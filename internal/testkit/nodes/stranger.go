@@ -30,6 +30,9 @@ func (Silent) Died(elector.NodeID, elector.Proof) {}
 // Received implements netmesh.Handler.
 func (Silent) Received(elector.NodeID, string, elector.Message) {}
 
+// Noted implements netmesh.Handler.
+func (Silent) Noted(elector.NodeID, netmesh.Note) {}
+
 // Intrude lets a member that the test plays connect to a node until the test ends. Its name is
 // "stranger" if it has none.
 func Intrude(t testing.TB, at *procs.Node, as netmesh.Config, h netmesh.Handler) *netmesh.Mesh {
