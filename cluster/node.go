@@ -186,7 +186,8 @@ func (n *Node) newLoop() *loop.Loop {
 	return loop.New(loop.Config{
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Meta: n.cfg.Meta,
 		MinTerm: n.cfg.MinTerm, Log: n.log, Hooks: n.hooks, Store: n.store, Measure: n.measure,
-		Recorder: n.recorder, Publish: n.hub.publish, Claimed: n.diagnosis.Claimed,
+		Recorder: n.recorder, Publish: n.hub.publish,
+		Claimed: n.diagnosis.Claimed, Differs: n.diagnosis.VotersDiffer,
 	})
 }
 

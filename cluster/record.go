@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"iter"
+	"slices"
 
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -12,18 +15,18 @@ import (
 // MaxValue is the size of the largest value that Publish takes, in bytes: 1 MiB.
 const MaxValue = elector.MaxValue
 
-// Errors of Publish, besides ErrNotLeader and ErrClosed.
+// Errors of Publish, besides ErrNotLeader and ErrClosed, and of changes of voters.
 var (
 	// ErrTooLarge means that the value has more than MaxValue bytes. Nothing was written.
-	ErrTooLarge = errors.New("the value is too large")
+	ErrTooLarge = loop.ErrTooLarge
 	// ErrConflict means that PublishOptions.IfMatch did not match. Nothing was written.
-	ErrConflict = errors.New("the record has another value")
+	ErrConflict = loop.ErrConflict
 	// ErrUnknown means that the value was perhaps written, or will be: a later leader may have it.
 	// Record tells, once that leader has committed a record.
-	ErrUnknown = errors.New("it is not known whether the value was written")
+	ErrUnknown = loop.ErrUnknown
 	// ErrRefused means that a record, or the change of voters, is not possible as things are; the
 	// text says why. Nothing was written.
-	ErrRefused = errors.New("refused")
+	ErrRefused = loop.ErrRefused
 )
 
 // Record is one version of the small document that a quorum of an election keeps: a value of the
@@ -64,32 +67,60 @@ type PublishOptions struct {
 // nothing after the next leader knows what is committed. It wraps ErrTooLarge, ErrRefused, or
 // ErrClosed, or is the cause of ctx. The caller must not change value before Publish returns.
 func (l *Leadership) Publish(ctx context.Context, value []byte) (lsn.LSN, error) {
-	return lsn.LSN{}, l.e.failed("publish", errors.ErrUnsupported)
+	at, err := l.e.n.loop.PublishHere(ctx, l.e.p, loop.Write{Value: value, Allowed: l.check})
+	return at, l.e.failed("publish", err)
+}
+
+// check returns ErrNotLeader once this leadership no longer excludes every other one.
+func (l *Leadership) check() error {
+	if !l.Valid() {
+		return ErrNotLeader
+	}
+	return nil
 }
 
 // Record returns the newest committed record. It waits until this leader knows that, which takes a
 // round trip and a write to the disk after the election. No newer record was committed when Record
 // was called. The error wraps ErrNotLeader once the leadership is over, or is the cause of ctx.
 func (l *Leadership) Record(ctx context.Context) (Record, error) {
-	return Record{}, l.e.failed("record", errors.ErrUnsupported)
+	r, err := l.e.n.loop.Read(ctx, l.e.p, l.check, l.done)
+	if err != nil {
+		return Record{}, l.e.failed("record", err)
+	}
+	return asRecord(r), nil
 }
 
 // Record returns the newest record that this node knows to be committed. It may be old: its LSN
 // says how old. It is the zero Record until a leader has named one since the start.
-func (e *Election) Record() Record { return Record{} }
+func (e *Election) Record() Record { return asRecord(e.p.Recorded()) }
 
 // Records yields the newest record that this node knows to be committed, and again whenever that
 // changes. A slow consumer misses versions of the past, never the newest. Records ends with ctx, or
 // when the election is closed.
 func (e *Election) Records(ctx context.Context) iter.Seq[Record] {
-	return func(func(Record) bool) {}
+	return func(yield func(Record) bool) {
+		for ctx.Err() == nil {
+			now := e.p.Recorded()
+			if !yield(asRecord(now)) {
+				return
+			}
+			select {
+			case <-now.Newer():
+			case <-e.p.Gone:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }
 
 // Publish is Leadership.Publish for callers that do not hold the leadership, on any node: it asks
 // the leader, and waits for one until ctx ends. It asks the next leader only if nothing was written
 // for certain, or if o.IfMatch makes sure that it is not written twice.
 func (e *Election) Publish(ctx context.Context, value []byte, o PublishOptions) (lsn.LSN, error) {
-	return lsn.LSN{}, e.failed("publish", errors.ErrUnsupported)
+	at, err := e.n.loop.Publish(ctx, e.p, loop.Write{Value: value, IfMatch: o.IfMatch})
+	return at, e.failed("publish", err)
 }
 
 // RecordStatus is what a node knows of an election's record. In JSON, an LSN is a text such as
@@ -107,4 +138,43 @@ type RecordStatus struct {
 	Change string   `json:"change,omitempty"` // leader: the change of voters that is under way
 	// Configured are the voters of this node's configuration, if the record has others.
 	Configured []NodeID `json:"configured,omitempty"`
+}
+
+// asRecord is a record as an application sees it.
+func asRecord(r *loop.Recorded) Record {
+	return Record{r.Record.LSN, r.Record.Value.LSN, r.Value, asVoters(r.Record.Voters)}
+}
+
+func asVoters(roster elector.Roster) (voters []Voter) {
+	for _, v := range roster.Voters() {
+		identity := ""
+		if v.Identity != (elector.Identity{}) {
+			identity = uuid.UUID(v.Identity).String()
+		}
+		voters = append(voters, Voter{v.Node, identity})
+	}
+	return voters
+}
+
+// recordStatus returns GroupStatus.Record.
+func recordStatus(s *loop.Snapshot, configured []NodeID) *RecordStatus {
+	r := &s.Record
+	if r.Accepted.LSN.IsZero() {
+		return nil
+	}
+	st := &RecordStatus{
+		Accepted: r.Stored, Committed: r.Committed.LSN, ValueLSN: r.Committed.Value.LSN,
+		ValueSize: int(r.Committed.Value.Size), Voters: asVoters(r.Accepted.Voters),
+		InSync: s.Role == elector.Leader && r.InSync, Behind: r.Behind,
+	}
+	switch {
+	case r.Change.Add.Node != "":
+		st.Change = "add " + string(r.Change.Add.Node)
+	case r.Change.Remove != "":
+		st.Change = "remove " + string(r.Change.Remove)
+	}
+	if len(configured) > 0 && !slices.Equal(slices.Sorted(slices.Values(configured)), s.Electorate) {
+		st.Configured = configured
+	}
+	return st
 }

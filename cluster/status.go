@@ -74,10 +74,12 @@ type GroupStatus struct {
 	// Leading is IsLeader at the moment of the snapshot.
 	Leading    bool     `json:"leading"`
 	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
-	Voters     []NodeID `json:"voters"`               // those of the configuration that are not lost
-	Quorum     int      `json:"quorum"`
-	Candidate  bool     `json:"candidate"` // a voter that is to stand
-	Priority   int      `json:"priority"`
+	// Voters are those of the newest record that this node has, or of the configuration if there is
+	// none, without those that were declared lost.
+	Voters    []NodeID `json:"voters"`
+	Quorum    int      `json:"quorum"`
+	Candidate bool     `json:"candidate"` // a voter that is to stand
+	Priority  int      `json:"priority"`
 	// SetNow names those of candidate and priority that were set at run time, and differ from the
 	// configuration.
 	SetNow []string `json:"set_now,omitempty"`
@@ -260,13 +262,13 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 	return GroupStatus{
 		Group: s.Name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.Newest,
 		LeaderMeta: s.LeaderMeta,
-		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
+		Supporters: s.Supporters, Voters: s.Electorate, Quorum: s.Quorum,
 		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
 		Explanation: n.withEmergencies(explain(s.Status, why, n.cfg, members, s.Now)),
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
 		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
-		Detector: detectorName(s.Config), SetNow: setNow(&s),
+		Detector: detectorName(s.Config), SetNow: setNow(&s), Record: recordStatus(&s, n.cfg.Voters),
 	}
 }
 

@@ -185,6 +185,11 @@ func (m *Machine) Record() RecordStatus {
 	return st
 }
 
+// Versions returns the LSNs of Accepted and Committed of Record.
+func (m *Machine) Versions() (accepted, committed lsn.LSN) {
+	return m.state.Record.Accepted.LSN, m.state.Record.Shown.LSN
+}
+
 // Electorate returns the voters that count for this node, sorted, as of the last step. The caller
 // must not change them.
 func (m *Machine) Electorate() []NodeID { return m.set.voters }

@@ -21,6 +21,9 @@ const (
 	maxVersion = version5
 )
 
+// RecordsVersion is the first PeerInfo.Version of builds that know records and notes.
+const RecordsVersion = version5
+
 const magic = "bmqelect"
 
 // hello introduces a process: body of Hello, and of Welcome, where MinVersion

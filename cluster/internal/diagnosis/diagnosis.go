@@ -125,6 +125,18 @@ func (d *Diagnosis) Claimed(peer elector.NodeID, detail string) {
 	d.raise(findings.FalseClaim, peer, detail, claimLife)
 }
 
+// VotersDiffer says which linked peer is configured with other voters; "" if none is.
+func (d *Diagnosis) VotersDiffer() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at, f := range d.all {
+		if at.kind == findings.VotersDiffer {
+			return f.Detail
+		}
+	}
+	return ""
+}
+
 // Forget ends the findings that refused connections of a peer have caused.
 func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, refusedLife) }
 

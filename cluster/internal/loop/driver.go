@@ -26,12 +26,13 @@ type Driver struct {
 	closed  map[string]*group // closed elections whose work has not been released
 	ticks   guarded.Queue[*group]
 
-	up         map[elector.NodeID]string  // the Meta of each peer to which there is a link
-	unentitled map[elector.NodeID]bool    // linked peers that act as voters although they are none
-	processes  map[elector.NodeID]process // the newest process of each voter
-	roundTrip  time.Duration              // the newest that the elections know; 0 if none
-	quality    *elector.Links             // of the links from the voters
-	anomalies  map[string]Anomaly         // by kind
+	up         map[elector.NodeID]string           // the Meta of each peer to which there is a link
+	identities map[elector.NodeID]elector.Identity // of their data directories
+	unentitled map[elector.NodeID]bool             // linked peers that wrongly act as voters
+	processes  map[elector.NodeID]process          // the newest process of each voter
+	roundTrip  time.Duration                       // the newest that the elections know; 0 if none
+	quality    *elector.Links                      // of the links from the voters
+	anomalies  map[string]Anomaly                  // by kind
 	logged     limit.Log[anomalyOf]
 
 	leaving bool          // the node is being closed
@@ -43,8 +44,9 @@ func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
 		common: c, Mesh: m,
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
-		up: map[elector.NodeID]string{}, unentitled: map[elector.NodeID]bool{},
-		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
+		up: map[elector.NodeID]string{}, identities: map[elector.NodeID]elector.Identity{},
+		unentitled: map[elector.NodeID]bool{},
+		processes:  map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
 		// TCP keeps order: a late heartbeat delays those behind it.
 		quality: elector.NewLinks(c.Voters, true),
 	}
@@ -152,9 +154,18 @@ func (d *Driver) stepAll(in elector.Input) {
 
 // stepRequests steps a machine with the requests of its leaderships.
 func (d *Driver) stepRequests(g *group) {
-	if in, ok := g.NextRequest(); ok {
+	if in, ok := d.next(g); ok {
 		d.step(g, in)
 	}
+}
+
+// next is the next input that a goroutine of the application asks for.
+func (d *Driver) next(g *group) (elector.Input, bool) {
+	in, ok := g.NextRequest()
+	if !ok && len(g.writes) > 0 {
+		return d.nextWrite(g)
+	}
+	return in, ok
 }
 
 // Step steps the machine of an election.
@@ -170,14 +181,16 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 //     and no successor may be named before the work knows.
 //  3. Report transitions and anomalies, and count them. An anomaly may close a link, which must
 //     then carry no further message.
-//  4. Request the write of terms and of a record. This comes before the messages are encoded because the disk is
-//     slow. The machine itself keeps back the messages that have to wait for the write.
+//  4. Request the write of terms and of a record. This comes before the messages are encoded
+//     because the disk is slow. The machine itself keeps back the messages that have to wait for
+//     the write.
 //  5. Send the messages.
 //  6. If the machine has stopped, leave the election. The goodbye has been sent by then.
 //  7. While elections are paused, keep on disk which of them this node led last.
-//  8. Tell those who wait for the end of a handover.
+//  8. Show the committed record, and answer who published it.
+//  9. Tell those who wait for the end of a handover.
 func (d *Driver) step(g *group, in elector.Input) {
-	for more := true; more; in, more = g.NextRequest() {
+	for more := true; more; in, more = d.next(g) {
 		now, entropy := d.Now(), d.Hooks.Entropy()
 		d.Recorder.Step(g.Name, &g.Config, in)
 		e := g.machine.Step(now, entropy, in)
@@ -194,7 +207,9 @@ func (d *Driver) step(g *group, in elector.Input) {
 		d.report(g, &e)
 		d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
 		if e.Persist != (elector.Terms{}) {
-			d.persister.request(g.Name, store.Durable{Terms: e.Persist, Record: e.Accept})
+			d.persister.request(g.Name, store.Durable{
+				Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
+			})
 		}
 		for i := range e.Messages {
 			d.Mesh.Send(e.Messages[i].To, g.Name, e.Messages[i].Message)
@@ -205,6 +220,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 		if len(e.Transitions) > 0 {
 			d.noteLed()
 		}
+		g.showRecord()
 		g.signalHandoverEnd()
 	}
 }

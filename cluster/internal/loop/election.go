@@ -24,11 +24,12 @@ type Election struct {
 	Gone      chan struct{} // closed when this node takes no part in it any more
 	Stood     chan struct{} // closed once this node is a candidate, or was one
 
-	common  *common
-	dropped atomic.Bool // the driver forgets it once it has ended
-	workEnd atomic.Pointer[WorkEnd]
-	waits   bool   // it is in the list waiting, whose lock guards this field
-	g       *group // for the driver only
+	common   *common
+	recorded atomic.Pointer[Recorded]
+	dropped  atomic.Bool // the driver forgets it once it has ended
+	workEnd  atomic.Pointer[WorkEnd]
+	waits    bool   // it is in the list waiting, whose lock guards this field
+	g        *group // for the driver only
 }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
@@ -54,6 +55,9 @@ type group struct {
 	follows    elector.NodeID              // the leader after the newest transition
 	drawnBy    elector.NodeID              // follows, if it drew this node from another; see draws
 	silences   map[elector.NodeID]silences // by voter
+	writes     []*write                    // values that wait to be written
+	writing    *write                      // the newest that was written, until its fate is known
+	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
 	handovers  []chan bool                 // of the callers that wait; gets whether this node leads
 }
 
@@ -84,6 +88,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 		common: l.common,
 	}
 	e.workEnd.Store(&WorkEnd{})
+	e.recorded.Store(&Recorded{newer: make(chan struct{})})
 	mayStand := !s.Elector.NotCandidate && !s.Elector.Observer()
 	if mayStand {
 		close(e.Stood)
@@ -94,6 +99,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
 		Election: e, machine: machine, durable: durable, silences: map[elector.NodeID]silences{},
+		values:  map[[32]byte][]byte{durable.Record.Value.Hash: durable.Value},
 		measure: measure.NewElection(config.Timing.Lease),
 	}
 	e.g.tick = guarded.NewTimer(e.g)

@@ -27,8 +27,9 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 	if peer.Identities != nil {
 		l.persister.note(func() error { return l.Store.SaveIdentities(peer.Node, peer.Identities) })
 	}
+	l.calls.linked(&peer)
 	l.later(func(d *Driver) {
-		d.up[peer.Node] = peer.Meta
+		d.up[peer.Node], d.identities[peer.Node] = peer.Meta, elector.Identity(peer.Identity)
 		d.quality.Up(peer.Node)
 		d.noteProcess(&peer)
 		d.noteReturn(peer.Node)
@@ -42,8 +43,10 @@ func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	l.Recorder.Record(recording.Record{
 		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(),
 	})
+	l.calls.lost(peer)
 	l.later(func(d *Driver) {
 		delete(d.up, peer)
+		delete(d.identities, peer)
 		delete(d.unentitled, peer)
 		d.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	})
@@ -55,8 +58,16 @@ func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
 	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
 }
 
-// Noted hands a note to the driver.
+// Noted hands a note to the driver, except for calls and their answers: they need none.
 func (l *Loop) Noted(from elector.NodeID, n netmesh.Note) {
+	switch n.Kind {
+	case noteCall:
+		l.called(from, n.Group, n.Body)
+		return
+	case noteAnswer:
+		l.replied(from, n.Body)
+		return
+	}
 	l.later(func(d *Driver) {
 		if g := d.groups[n.Group]; g != nil {
 			d.noted(g, from, &n)

@@ -50,6 +50,8 @@ type Config struct {
 	// of its leader. Claimed gets what is wrong with a voter's claim to lead.
 	Publish func(group string, t elector.Transition, at time.Time, leaderMeta string)
 	Claimed func(peer elector.NodeID, why string)
+	// Differs says which connected member is configured with other voters; "" if none is.
+	Differs func() string
 }
 
 // Mesh sends to other nodes. It never waits.
@@ -63,6 +65,7 @@ type Mesh interface {
 type Loop struct {
 	*common
 
+	mesh      Mesh
 	Linked    chan struct{} // has an element after a link came up
 	inbox     chan event
 	quit      chan struct{}
@@ -78,6 +81,7 @@ type common struct {
 	watcher   *guarded.Watcher
 	persister *persister
 	waiting   waiting
+	calls     calls
 	paused    atomic.Pointer[pause]
 	done      chan struct{} // closed when the node takes part in no election any more
 	why       error         // the reason; set before done is closed
@@ -102,7 +106,7 @@ const InboxSize = 256
 func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
-		waiting: waiting{ready: make(chan struct{}, 1)}, done: make(chan struct{}),
+		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
 	}
 	l := &Loop{
 		common: c, Linked: make(chan struct{}, 1), inbox: make(chan event, InboxSize),
@@ -120,6 +124,7 @@ func New(cfg Config) *Loop {
 
 // Start runs the loop with a first election. Open adds more.
 func (l *Loop) Start(m Mesh, first *Election) {
+	l.mesh = m
 	d := newDriver(l.common, m)
 	d.enter(first.g)
 	go l.drive(d)

@@ -16,6 +16,6 @@ const (
 // noted acts on a note of a peer about an election.
 func (d *Driver) noted(g *group, from elector.NodeID, n *netmesh.Note) {
 	switch n.Kind {
-	case noteWanted, notePart, noteCall, noteAnswer:
+	case noteWanted, notePart:
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -23,7 +24,9 @@ type Snapshot struct {
 	Since       time.Time // when the newest transition was
 	Newest      lsn.LSN   // the newest that was issued here or heard of
 	Leaderships uint64    // how often there came to be a leader
-	Quality     *Quality  // of the link to the leader; nil if unknown, or without Config.QoS
+	Record      elector.RecordStatus
+	Electorate  []elector.NodeID // the voters that count for this node, sorted
+	Quality     *Quality         // of the link to the leader; nil if unknown, or without Config.QoS
 	// NotStanding is why this node does not want to lead, "" if it does; StandsAgain is when it
 	// will again, 0 if that is not a matter of time.
 	NotStanding string
@@ -41,6 +44,7 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	s := Snapshot{
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
 		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
+		Record: g.machine.Record(), Electorate: slices.Clone(g.machine.Electorate()),
 	}
 	s.NotStanding, s.StandsAgain = d.notStanding(g)
 	s.Newest = g.Sequencer.Newest()

@@ -12,7 +12,7 @@ import (
 
 const (
 	lastReason = elector.Resigned
-	lastAnswer = scouting.CauseRank
+	lastAnswer = scouting.CauseRecord
 )
 
 // Measure has the counts of a node. It is safe for concurrent use.

@@ -277,8 +277,8 @@ func (s *Store) Identity() uuid.UUID { return s.state.Load().Identity }
 // first boot.
 func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 
-// commit makes next and new values of records durable, then next current. The caller holds mu, or has the
-// store for itself. After the first failure every commit fails.
+// commit makes next and new values of records durable, then next current. The caller holds mu, or
+// has the store for itself. After the first failure every commit fails.
 func (s *Store) commit(doing string, next state, values map[string][]byte) error {
 	switch {
 	case s.failed != nil:

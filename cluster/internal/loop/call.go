@@ -1,0 +1,358 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/words"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+const (
+	partSize  = 16 << 10              // of a value, in one note
+	maxCalls  = 64                    // of other nodes, that come in or are carried out, at a time
+	maxText   = 1 << 10               // bytes of the text of a reply
+	noRoomFor = time.Millisecond      // before a note is sent again
+	askAgain  = 50 * time.Millisecond // after nothing was done: nobody leads, or has no time
+	shortWait = 2 * time.Second       // for a change of voters, which is asked for again
+	longWait  = time.Minute           // for a value
+)
+
+// errWaiting says that nothing is done yet, and that it is harmless to ask again.
+var errWaiting = errors.New("not done yet")
+
+// outcomes are the errors that a reply tells, by their number there.
+var outcomes = []error{
+	nil, elector.ErrNotLeader, ErrConflict, ErrRefused, ErrUnknown, errWaiting, ErrTooLarge,
+}
+
+// call asks the leader of an election to change the voters or to publish a value. It travels in one
+// note, or, if the value is larger than that, in several that differ in Value.
+type call struct {
+	ID      uint64
+	Wait    time.Duration // how long the asker waits
+	Change  VoterChange
+	Publish bool
+	Match   []lsn.LSN // IfMatch: at most one
+	Size    int       // of the value
+	Value   []byte    // the next part of it; the whole one when all are there
+}
+
+// reply answers a call.
+type reply struct {
+	ID   uint64
+	Code uint8 // index in outcomes
+	Text string
+	LSN  lsn.LSN
+}
+
+// err is the error that a reply tells.
+func (r *reply) err() error {
+	if r.Code == 0 {
+		return nil
+	}
+	return &calledError{words.Printable(r.Text, maxText), outcomes[min(int(r.Code), len(outcomes)-1)]}
+}
+
+// calledError is an error that another node returned.
+type calledError struct {
+	text string
+	is   error
+}
+
+func (e *calledError) Error() string { return e.text }
+func (e *calledError) Unwrap() error { return e.is }
+
+// calls are those that this node has made and those of others, which it carries out. They need no
+// driver.
+type calls struct {
+	mu       sync.Mutex
+	links    map[elector.NodeID]bool // whether its build knows records
+	asked    map[uint64]asked        // by call
+	incoming map[origin]*call
+	serving  int
+}
+
+// origin names a call of another node.
+type origin struct {
+	node elector.NodeID
+	id   uint64
+}
+
+type asked struct {
+	to    elector.NodeID
+	reply chan reply // has room for one
+}
+
+func newCalls() calls {
+	return calls{
+		links: map[elector.NodeID]bool{}, asked: map[uint64]asked{}, incoming: map[origin]*call{},
+	}
+}
+
+// linked notes a link, and whether the build of the peer knows records.
+func (c *calls) linked(peer *netmesh.PeerInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.links[peer.Node] = peer.Version >= netmesh.RecordsVersion
+}
+
+// lost ends the calls over a link that is gone.
+func (c *calls) lost(peer elector.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.links, peer)
+	maps.DeleteFunc(c.incoming, func(o origin, _ *call) bool { return o.node == peer })
+	for id, a := range c.asked {
+		if a.to == peer {
+			delete(c.asked, id)
+			a.reply <- reply{Code: uint8(slices.Index(outcomes, ErrUnknown)),
+				Text: fmt.Sprintf("%s: the link to leader %s ended", ErrUnknown, peer)}
+		}
+	}
+}
+
+// atLeader has the leader of an election do something: this node by here, or another one by a call.
+// It asks again as long as ctx lives where nothing was done, and where repeat says that it is
+// harmless. told, if not nil, gets why it asks again.
+func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
+	here func() (reply, error), told func(error),
+) (r reply, _ error) {
+	var doubt error
+	for {
+		leader, err := ask(ctx, l, func(*Driver) (elector.NodeID, error) {
+			return e.g.follows, e.Ended()
+		})
+		switch {
+		case err != nil:
+		case leader == "":
+			err = fmt.Errorf("%w: no leader is known", errWaiting)
+		case leader == l.Node:
+			r, err = here()
+		default:
+			r, err = l.call(ctx, e, leader, c)
+		}
+		switch {
+		case errors.Is(err, ErrUnknown) && repeat:
+			doubt = err
+		case errors.Is(err, ErrConflict) && doubt != nil: // perhaps with its own value
+			return r, doubt
+		case !errors.Is(err, elector.ErrNotLeader) && !errors.Is(err, errWaiting):
+			return r, err
+		}
+		if told != nil {
+			told(err)
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return r, fmt.Errorf("%w: %w", cmp.Or(doubt, err), context.Cause(ctx))
+		case <-e.Gone:
+			return r, cmp.Or(doubt, e.Ended())
+		}
+	}
+}
+
+// Publish has the leader of an election write a value, whichever node that is, and waits until it
+// is committed.
+func (l *Loop) Publish(ctx context.Context, e *Election, w Write) (lsn.LSN, error) {
+	c := call{Wait: longWait, Publish: true, Value: w.Value}
+	if w.IfMatch != nil {
+		c.Match = []lsn.LSN{*w.IfMatch}
+	}
+	r, err := l.atLeader(ctx, e, c, w.IfMatch != nil, func() (reply, error) {
+		at, err := l.PublishHere(ctx, e, w)
+		return reply{LSN: at}, err
+	}, nil)
+	return r.LSN, err
+}
+
+// ChangeVoters has the leader of an election change its voters, whichever node that is, and waits
+// until the change is committed. It returns what was done, and tells meanwhile what it waits for.
+func (l *Loop) ChangeVoters(
+	ctx context.Context, e *Election, c VoterChange, told func(error),
+) (string, error) {
+	r, err := l.atLeader(ctx, e, call{Wait: shortWait, Change: c}, true, func() (reply, error) {
+		short, cancel := context.WithTimeout(ctx, shortWait)
+		defer cancel()
+		text, err := l.change(short, e, c)
+		return reply{Text: text}, err
+	}, told)
+	return r.Text, err
+}
+
+// call asks another node, and waits for the reply. The error is ErrUnknown if it does not come, and
+// errWaiting if the call did not leave.
+func (l *Loop) call(ctx context.Context, e *Election, to elector.NodeID, c call) (reply, error) {
+	c.ID, c.Size = rand.Uint64(), len(c.Value)
+	if until, ok := ctx.Deadline(); ok {
+		c.Wait = min(c.Wait, time.Until(until))
+	}
+	replies := make(chan reply, 1)
+	l.calls.mu.Lock()
+	knows, linked := l.calls.links[to]
+	l.calls.asked[c.ID] = asked{to, replies}
+	l.calls.mu.Unlock()
+	defer l.calls.forget(c.ID)
+	switch {
+	case !linked:
+		return reply{}, fmt.Errorf("%w: there is no link to leader %s", errWaiting, to)
+	case !knows:
+		return reply{}, fmt.Errorf("%w: leader %s runs a build that knows no records: upgrade it",
+			ErrRefused, to)
+	}
+	for rest := c.Value; ; {
+		c.Value = rest[:min(len(rest), partSize)]
+		rest = rest[len(c.Value):]
+		if err := l.notify(ctx, to, e.Name, noteCall, &c); err != nil {
+			return reply{}, fmt.Errorf("%w: the call did not reach leader %s: %w", errWaiting, to, err)
+		}
+		if len(rest) == 0 {
+			break
+		}
+	}
+	r, err := await(ctx, l, replies, e.Gone)
+	if err != nil {
+		return r, fmt.Errorf("%w: leader %s has not answered: %w", ErrUnknown, to, err)
+	}
+	return r, r.err()
+}
+
+// forget forgets a call that this node made.
+func (c *calls) forget(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asked, id)
+}
+
+// notify sends a note, as soon as there is room for it.
+func (l *Loop) notify(
+	ctx context.Context, to elector.NodeID, group string, kind uint8, body any,
+) error {
+	for n := (netmesh.Note{Group: group, Kind: kind, Body: pack(body)}); !l.mesh.Notify(to, n); {
+		l.calls.mu.Lock()
+		_, linked := l.calls.links[to]
+		l.calls.mu.Unlock()
+		if !linked {
+			return errors.New("the link ended")
+		}
+		select {
+		case <-time.After(noRoomFor):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.ended:
+			return ErrClosed
+		}
+	}
+	return nil
+}
+
+// replied takes the reply to a call.
+func (l *Loop) replied(from elector.NodeID, body []byte) {
+	var r reply
+	if unpack(body, &r) != nil {
+		return
+	}
+	l.calls.mu.Lock()
+	defer l.calls.mu.Unlock()
+	if a, ok := l.calls.asked[r.ID]; ok && a.to == from {
+		delete(l.calls.asked, r.ID)
+		a.reply <- r
+	}
+}
+
+// called takes a call, or a part of one. When the last part is there it has the call carried out.
+func (l *Loop) called(from elector.NodeID, group string, body []byte) {
+	var c call
+	if unpack(body, &c) != nil {
+		return
+	}
+	s, of := &l.calls, origin{from, c.ID}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.incoming[of]; before != nil {
+		c.Value = append(before.Value, c.Value...)
+		delete(s.incoming, of)
+	}
+	switch {
+	case c.Size > elector.MaxValue || len(c.Value) > c.Size || len(c.Match) > 1: // a broken build
+	case s.serving+len(s.incoming) >= maxCalls:
+		// Who gets no reply knows less than who gets this one.
+		go l.answer(from, group, reply{ID: c.ID},
+			fmt.Errorf("%w: it has too many requests", errWaiting))
+	case len(c.Value) < c.Size:
+		s.incoming[of] = &c
+	default:
+		s.serving++
+		go l.serve(from, group, &c)
+	}
+}
+
+// serve carries out a call of another node.
+func (l *Loop) serve(from elector.NodeID, group string, c *call) {
+	ctx, cancel := context.WithTimeout(context.Background(), min(c.Wait, longWait))
+	defer cancel()
+	r := reply{ID: c.ID}
+	e, err := l.Lookup(group)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w: %w", errWaiting, err)
+	case c.Publish:
+		w := Write{Value: c.Value}
+		if len(c.Match) > 0 {
+			w.IfMatch = &c.Match[0]
+		}
+		r.LSN, err = l.PublishHere(ctx, e, w)
+	default:
+		r.Text, err = l.change(ctx, e, c.Change)
+	}
+	l.answer(from, group, r, err)
+	l.calls.mu.Lock()
+	l.calls.serving--
+	l.calls.mu.Unlock()
+}
+
+// answer sends the reply to a call.
+func (l *Loop) answer(to elector.NodeID, group string, r reply, err error) {
+	if err != nil {
+		is := func(o error) bool { return o != nil && errors.Is(err, o) }
+		r.Code, r.Text = uint8(max(slices.IndexFunc(outcomes, is), 0)), err.Error()
+		if r.Code == 0 {
+			r.Code = uint8(slices.Index(outcomes, errWaiting)) // as ctx of a value that was not written
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shortWait)
+	defer cancel()
+	_ = l.notify(ctx, to, group, noteAnswer, &r) // the end of the link tells the asker
+}
+
+// msgpack encodes notes as the mesh does its frames.
+var msgpack = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{}
+	h.WriteExt, h.StructToArray = true, true
+	return h
+}()
+
+// pack encodes the body of a note.
+func pack(body any) (encoded []byte) {
+	if err := codec.NewEncoderBytes(&encoded, msgpack).Encode(body); err != nil {
+		panic(err) // its fields are of types that have an encoding
+	}
+	return encoded
+}
+
+// unpack decodes the body of a note.
+func unpack(body []byte, into any) error {
+	return codec.NewDecoderBytes(body, msgpack).Decode(into)
+}
