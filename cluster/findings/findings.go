@@ -39,9 +39,8 @@ var kinds = []struct {
 	why, advice string
 }{
 	{VotersDiffer, "quorums of different lists need not share a voter: two leaders are possible",
-		"give every node the same voters: if more than one name differs, stop the node whose " +
-			"list is wrong, and correct it; if one name does, start the new voter first, then " +
-			"restart the others one by one, or take the name out, if it is mistyped"},
+		"stop the node whose list is wrong, and correct it; change no list to add or remove a voter: " +
+			"'bmqnode voters' does that while the cluster runs"},
 	{SettingsDiffer, "with two values of it, two leaders are possible",
 		"if one node is wrong, correct it and restart it alone; to change the value on purpose, " +
 			"stop all, change all, start all (lease, heartbeat timers, unsafe), otherwise restart " +

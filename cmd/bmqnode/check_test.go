@@ -101,7 +101,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		},
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
 			"lease: 1.4s")}, nil},
-		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
+		"voters differ":           {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"no voters beside others": {[]string{joins, a, b}, nil},
 		"no voters, and others differ": {[]string{joins, a, wider},
 			[]string{"--voters is [a b c d], but [a b c] in " + a}},

@@ -79,6 +79,16 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			[]string{`--from is "last night", but must be a time such as`}},
 		"an end before the beginning": {[]string{"record-incident", "--from", "2026-01-02T03:00:00Z",
 			"--to", "2026-01-02T02:00:00Z"}, []string{"but must begin before its end"}},
+		"no LSN": {[]string{"record", "put", "--if-match", "5", "/dev/null"},
+			[]string{`--if-match is "5", but must be an LSN such as 5.2`}},
+		"no value": {[]string{"record", "put", "/nowhere"}, []string{"open /nowhere: no such file"}},
+		"a value without end": {[]string{"record", "put", "/dev/zero"},
+			[]string{"/dev/zero has more than 1048576 bytes, the limit of a value"}},
+		"nobody to add": {[]string{"voters", "add"}, []string{"requires at least 1 arg"}},
+		"too many in place of one": {[]string{"voters", "replace", "a", "b", "c"},
+			[]string{"accepts between 1 and 2 arg(s)"}},
+		"no command for voters": {[]string{"voters", "ad", "d"},
+			[]string{`there is no command "ad"; did you mean add?; see 'bmqnode voters --help'`}},
 		"no seeds": {[]string{"record-incident", "--seeds", "0"}, []string{"--seeds is 0, but"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +146,7 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 		"run --config ":                      ":0\n",  // files
 		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
 		"record-incident --data-dir ":        ":16\n",
+		"record put ":                        ":0\n",
 	} {
 		stdout := nodes.Does(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Equal(t, want, stdout, args)

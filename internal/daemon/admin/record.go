@@ -90,7 +90,7 @@ func (s *Server) watchRecord(w http.ResponseWriter, r *http.Request, e *cluster.
 			if !open {
 				return
 			}
-			if id := rec.LSN.String(); id != seen {
+			if id := rec.LSN.String(); id != seen && !rec.LSN.IsZero() {
 				out.event(id, "record", Record{
 					Group: e.Group(), LSN: rec.LSN, ValueLSN: rec.ValueLSN, Value: rec.Value, Voters: rec.Voters,
 				})

@@ -78,26 +78,19 @@ func (s *survey) nameless() (text string) {
 	return text
 }
 
-// votersAgree compares the nodes' lists of voters.
+// votersAgree compares the nodes' lists of voters. Where there is a record, it has the voters.
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
 		counted := slices.DeleteFunc(slices.Sorted(slices.Values(a.election().Voters)),
 			func(id cluster.NodeID) bool { return slices.Contains(s.lost, id) })
-		voters := words.List(counted)
-		lists[voters] = append(lists[voters], a.Node)
-	}
-	var differ []cluster.NodeID
-	for _, v := range s.voters {
-		if _, rest := s.countedBy(v); len(rest) > 0 {
-			differ = append(differ, v)
+		if voters := words.List(counted); voters != "" { // one that joins learns them
+			lists[voters] = append(lists[voters], a.Node)
 		}
 	}
 	all := fmt.Sprintf("%d: %s", len(s.voters), words.List(s.voters))
 	switch {
-	case len(differ) == 1:
-		s.voterChange(differ[0])
-	case len(lists) > 1:
+	case len(lists) > 1 && s.newest.Accepted.IsZero():
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0 && len(s.lost) == 0:
 		s.problem(Warn, evenVoters, "voters", "", "there are %s", all)
@@ -106,35 +99,41 @@ func (s *survey) votersAgree() {
 	}
 }
 
-// countedBy are the nodes that count a voter, and those that do not.
-func (s *survey) countedBy(voter cluster.NodeID) (counted, rest []cluster.NodeID) {
+// record checks that all voters have the newest record, and count.
+func (s *survey) record() {
+	mark := len(s.Checks)
+	var configured remarks
 	for _, a := range s.answered {
-		if slices.Contains(a.election().Voters, voter) {
-			counted = append(counted, a.Node)
-		} else {
-			rest = append(rest, a.Node)
+		r := recordOf(a)
+		if r.Change != "" {
+			s.problem(Warn, votersChange, "record", "", "the voters change now: %s", r.Change)
+		}
+		if len(r.Behind) > 0 {
+			s.problem(Warn, recordBehind, "record", words.List(r.Behind), "behind the leader's, %s",
+				r.Accepted)
+		}
+		if len(r.Configured) > 0 {
+			configured.add(a.Node, fmt.Sprintf("configured with the voters %s, and the record has %s",
+				words.List(r.Configured), words.List(s.voters)))
 		}
 	}
-	return counted, rest
-}
-
-// voterChange reports how far the change of one voter is, and what to do next.
-func (s *survey) voterChange(id cluster.NodeID) {
-	const next = "give the rest the new list and restart them one by one, the leader last"
-	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: counted by %s; not by %s", id,
-		words.List(counted), words.List(rest))
-	level, fix := Warn, next
-	switch {
-	case s.isSilent(id):
-		level, what = Fail, what+"; and it does not answer"
-		fix = "start it before any other node is restarted, or take the name out, if it is mistyped"
-	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
-		what = fmt.Sprintf("nobody but %s itself counts it", id)
-		fix = "if it was removed, stop it; if it is new, " + next
+	for _, v := range s.newest.Voters {
+		a := find(s.answered, v.Node)
+		switch {
+		case v.Identity == "":
+			s.problem(Warn, voterUnmet, "record", string(v.Node), "no leader has met it since the "+
+				"first record, so it counts for no quorum")
+		case a != nil && a.Status.Identity != v.Identity && !slices.Contains(s.lost, v.Node):
+			s.problem(Fail, voterReplaced, "record", string(v.Node), "it is on data directory %.8s, and "+
+				"the record names %.8s: it counts for no quorum", a.Status.Identity, v.Identity)
+		}
 	}
-	s.problem(level, findings.VotersDiffer, "voters", string(id), "%s", what).
-		Fix = fix + "; docs/operations.md#changing-the-voters"
+	if !s.newest.Accepted.IsZero() {
+		s.goodSince(mark, "record", "", "%s is on every voter that answers", s.newest.Accepted)
+	}
+	for _, r := range configured {
+		s.problem(Warn, votersConfigured, "record", words.List(r.nodes), "%s", r.text)
+	}
 }
 
 // observers warns of members that are no voters while a voter never came, or came from the same

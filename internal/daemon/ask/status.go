@@ -103,6 +103,7 @@ func notes(answers []Answer) (lines []string) {
 		}
 		lines = append(lines, all.lines()...)
 	}
+	lines = append(lines, recordNotes(answered)...)
 	note(setting)
 	note(stalls)
 	note(detector)

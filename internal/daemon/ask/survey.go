@@ -16,12 +16,15 @@ import (
 // survey is a cluster as its nodes see it.
 type survey struct {
 	Report
-	answers    []Answer         // sorted by node
-	answered   []Answer         // one for each name
-	duplicates []Answer         // further processes of a name that answered
-	foreign    []Answer         // of another cluster than the first that answered
-	voters     []cluster.NodeID // those that any node counts, sorted, without the lost
-	lost       []cluster.NodeID // those declared lost on a node and not readmitted there
+	answers    []Answer             // sorted by node
+	answered   []Answer             // one for each name
+	duplicates []Answer             // further processes of a name that answered
+	foreign    []Answer             // of another cluster than the first that answered
+	newest     cluster.RecordStatus // the newest record on any node; zero if there is none
+	// those of the newest record or, if there is none, all that any node counts; sorted, and
+	// without the lost
+	voters []cluster.NodeID
+	lost   []cluster.NodeID // those declared lost on a node and not readmitted there
 }
 
 // Examine asks the nodes at the given addresses, and the members that they know, and reports what
@@ -82,6 +85,9 @@ func examine(answers []Answer) Report {
 			continue
 		}
 		s.add(a)
+		if r := recordOf(a); s.newest.Accepted.Less(r.Accepted) {
+			s.newest = r
+		}
 		for _, id := range a.election().Voters {
 			voters[id] = true
 		}
@@ -89,13 +95,19 @@ func examine(answers []Answer) Report {
 			s.lost = append(s.lost, e.Missing()...)
 		}
 	}
+	if !s.newest.Accepted.IsZero() {
+		clear(voters)
+	}
+	for _, v := range s.newest.Voters {
+		voters[v.Node] = true
+	}
 	for _, id := range s.lost { // the advice for the emergency covers them
 		delete(voters, id)
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
-		s.findings, s.names, s.votersAgree, s.presence, s.links, s.leader, s.successors, s.observers,
-		s.pauses, s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
+		s.findings, s.names, s.votersAgree, s.record, s.presence, s.links, s.leader, s.successors,
+		s.observers, s.pauses, s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
 	} {
 		check()
 	}
@@ -203,28 +215,23 @@ func sides(nodes map[string][]cluster.NodeID, format string) string {
 }
 
 // dropDerived leaves out what follows from another problem of the report. If every node has found
-// nobody, unseen voters are no news. If one voter is being added or removed, it may be missing. If
-// voters differ, so do the findings about them, and messages of nodes without a vote are refused.
+// nobody, unseen voters are no news. If voters differ, so do the findings about them, a voter that
+// one list has may not exist, and messages of nodes without a vote are refused.
 func (s *survey) dropDerived() {
 	alone := !slices.ContainsFunc(s.answered, func(a Answer) bool {
 		return !slices.ContainsFunc(a.Status.Findings, func(f findings.Finding) bool {
 			return f.Kind == findings.Alone
 		})
 	})
-	differ, told, changed := false, false, ""
+	differ, told := false, false
 	for _, c := range s.Checks {
 		differ = differ || c.Kind == findings.VotersDiffer
-		if c.Kind == findings.VotersDiffer && c.Subject == "voters" {
-			told, changed = true, c.Where
-		}
+		told = told || c.Kind == findings.VotersDiffer && c.Subject == "voters"
 	}
 	s.Checks = slices.DeleteFunc(s.Checks, func(c Check) bool {
 		switch c.Kind {
 		case neverSeen:
-			counted, _ := s.countedBy(cluster.NodeID(c.Where))
-			return alone || len(counted) > 0 && len(counted) < len(s.answered)
-		case noAnswer:
-			return c.Level == Fail && c.Where == changed && changed != ""
+			return alone || told
 		case findings.VotersDiffer:
 			return told && c.Subject == "finding"
 		case anomaly:

@@ -28,8 +28,8 @@ const (
 	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none of them, and
 	// waiting scrapes must not pile up.
 	maxScrapes = 8
-	// maxElections bounds the elections with series of their own, at most nineteen each: the default
-	// one, and the first of the others by name.
+	// maxElections bounds the elections with series of their own, at most twenty-seven each: the
+	// default one, and the first of the others by name.
 	maxElections = 200
 	// maxPeers bounds the members with series of their own, eight each: the voters, and the first of
 	// the observers by name.
@@ -171,6 +171,17 @@ func perElection[T number](
 	return newMetric(kind, name, help, []string{"group"}, func(n *node, out output) {
 		for _, e := range n.listed {
 			out.value(float64(read(e)), e.Group)
+		}
+	})
+}
+
+// perRecord is a metric of each listed election in which a record was ever written.
+func perRecord(name, help string, read func(*cluster.RecordStatus) float64) metric {
+	return newMetric(gauge, name, help, []string{"group"}, func(n *node, out output) {
+		for _, g := range n.status.Groups[:min(len(n.status.Groups), maxElections)] { // as listed
+			if g.Record != nil {
+				out.value(read(g.Record), g.Group)
+			}
 		}
 	})
 }

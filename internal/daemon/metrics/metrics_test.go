@@ -46,6 +46,11 @@ func busy() told {
 			Emergencies: []cluster.EmergencyStatus{{
 				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
 			}},
+			Groups: []cluster.GroupStatus{{Group: "default", Record: &cluster.RecordStatus{
+				Accepted: lsn.LSN{Term: 5, Counter: 4}, Committed: lsn.LSN{Term: 5, Counter: 3},
+				ValueSize: 19, Voters: []cluster.Voter{{Node: "a"}, {Node: "b"}},
+				Behind: []cluster.NodeID{"b"}, Change: "add c", Configured: []cluster.NodeID{"a"},
+			}}},
 			Anomalies: map[string]int{"two-leaders": 1, "malformed": 2},
 			Refused:   map[string]uint64{"garbage": 3},
 		},

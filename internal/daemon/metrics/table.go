@@ -67,6 +67,26 @@ var metrics = []metric{
 		"Times that this node came to lead, or to follow a leader.",
 		func(e cluster.ElectionStats) uint64 { return e.Leaderships }),
 
+	perRecord("record_term", "Term of the newest record that is known to be committed.",
+		func(r *cluster.RecordStatus) float64 { return float64(r.Committed.Term) }),
+	perRecord("record_counter", "Counter of the newest record that is known to be committed.",
+		func(r *cluster.RecordStatus) float64 { return float64(r.Committed.Counter) }),
+	perRecord("record_uncommitted", "1 while a newer record is on disk, not known to be committed.",
+		func(r *cluster.RecordStatus) float64 {
+			return float64(truth(r.Committed.Less(r.Accepted)))
+		}),
+	perRecord("record_value_bytes", "Size of the value of the committed record.",
+		func(r *cluster.RecordStatus) float64 { return float64(r.ValueSize) }),
+	perRecord("record_voters", "Voters of the newest record on disk.",
+		func(r *cluster.RecordStatus) float64 { return float64(len(r.Voters)) }),
+	perRecord("record_voters_behind", "On the leader: voters that lack its newest record.",
+		func(r *cluster.RecordStatus) float64 { return float64(len(r.Behind)) }),
+	perRecord("record_voters_change", "On the leader: 1 while a change of voters is under way.",
+		func(r *cluster.RecordStatus) float64 { return float64(truth(r.Change != "")) }),
+	perRecord("record_voters_unlike_configuration",
+		"1 if the configuration of this node has other voters than the record.",
+		func(r *cluster.RecordStatus) float64 { return float64(truth(len(r.Configured) > 0)) }),
+
 	perQoS("qos_met", "1 if the leader's crash is detected as asked, 0 if not.",
 		nil, func(q *cluster.QoSStatus, value func(float64, ...string)) {
 			if q.Detect > 0 {
