@@ -15,7 +15,6 @@ type recordState struct {
 type newer struct {
 	LSN  lsn.LSN
 	From NodeID
-	Sent bool // the record was requested
 }
 
 // startRecord takes up the record that the disk has.
@@ -24,20 +23,16 @@ func (m *Machine) startRecord(r Record) {
 	s.Record = recordState{Accepted: r, Stored: r.LSN}
 	s.Term, s.Durable = max(s.Term, r.LSN.Term), max(s.Durable, r.LSN.Term)
 	s.Asked = s.Durable
-	m.resolve()
+	m.renumber()
 }
 
 // accept makes a record this node's own: §15.2. It goes to disk together with the term, which is
 // never below the record's.
 func (m *Machine) accept(r Record) {
-	s, old := &m.state, m.set.voters
+	s := &m.state
 	m.enterTerm(r.LSN.Term)
 	s.Record.Accepted = r
-	if s.Record.Newer.LSN.Compare(r.LSN) <= 0 {
-		s.Record.Newer.LSN, s.Record.Newer.From = lsn.LSN{}, ""
-	}
-	m.resolve()
-	m.renumber(old)
+	m.renumber()
 	m.eff.Accept = r
 	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
 	if s.Role == Follower {
@@ -69,21 +64,21 @@ func (m *Machine) stored(n lsn.LSN) {
 	}
 	s.Record.Stored = n
 	switch {
-	case n != s.Record.Accepted.LSN:
 	case s.Role == Leader:
 		m.commit()
+		m.advance()
 	case s.Follower.Leader != "":
 		m.tellStored(s.Follower.Leader)
-	case s.Role == Follower && s.Record.Newer.Sent: // §15.5: it asks again at once
+	case s.Role == Follower && s.Record.Newer.From != "" && !n.Less(s.Record.Newer.LSN):
 		s.Record.Newer = newer{}
-		m.stand()
+		m.stand() // §15.5: it asks again at once
 	}
 }
 
 // tellStored acknowledges the record on disk to the leader that this node follows.
 func (m *Machine) tellStored(to NodeID) {
 	s := &m.state
-	if s.Role == Follower && s.Follower.Leader == to && s.Record.Stored == s.Record.Accepted.LSN {
+	if s.Role == Follower && s.Follower.Leader == to {
 		ack := Message{Kind: RecordAck, Term: s.Follower.LeaderTerm}
 		m.acknowledge(&ack)
 		m.send(to, ack)
@@ -112,11 +107,7 @@ func (m *Machine) heardRecord(from NodeID, msg *Message) {
 	if msg.Committed == r.Accepted.LSN {
 		r.Shown = r.Accepted
 	}
-	wanted := msg.Record
-	if !m.set.mayVote { // §15.10: it gets only what is committed
-		wanted = msg.Committed
-	}
-	if wanted.Compare(r.Accepted.LSN) > 0 {
+	if r.Accepted.LSN.Less(msg.Record) {
 		m.request(from)
 	}
 }
@@ -155,9 +146,8 @@ func (m *Machine) noteNewer(from NodeID, msg *Message) {
 
 // fetch requests the newest record that a refusal named, after an attempt that failed.
 func (m *Machine) fetch() {
-	if n := &m.state.Record.Newer; n.LSN != (lsn.LSN{}) {
-		n.Sent = true
-		m.request(n.From)
+	if from := m.state.Record.Newer.From; from != "" {
+		m.request(from)
 	}
 }
 

@@ -21,15 +21,19 @@ func (m *Machine) cede(successor NodeID) {
 // leadership counts any more.
 func (m *Machine) hasCeded(id NodeID, term lsn.Term) bool {
 	voter, ok := m.voter(id)
-	return ok && term == m.state.Term && m.state.Ceded.Has(voter)
+	return term == m.state.Term && (ok && m.state.Ceded.Has(voter) || id == m.state.CededOut)
 }
 
 // onLeadershipCession releases what this node promised to the sender and, if it
 // followed or expected the sender, looks for another leader.
 func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	s := &m.state
-	if voter, ok := m.voter(from); ok && msg.Term == s.Term {
+	switch voter, ok := m.voter(from); {
+	case msg.Term != s.Term:
+	case ok:
 		s.Ceded = s.Ceded.With(voter)
+	default:
+		s.CededOut = from
 	}
 	if s.Role != Follower {
 		return // it holds no promise and follows nobody

@@ -31,7 +31,14 @@ func boot(t testing.TB, n int, term lsn.Term) *driven {
 
 // bootWith is boot with a configuration that is not all default.
 func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
-	cfg.Self, cfg.Timing = "a", elector.Article()
+	return bootFrom(t, cfg, n, term, elector.Record{})
+}
+
+// bootFrom is bootWith with a record on the disk.
+func bootFrom(
+	t testing.TB, cfg elector.Config, n int, term lsn.Term, start elector.Record,
+) *driven {
+	cfg.Self, cfg.Identity, cfg.Timing = "a", directory("a"), elector.Article()
 	for i := range n {
 		cfg.Voters = append(cfg.Voters, elector.NodeID(rune('a'+i)))
 	}
@@ -39,7 +46,7 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 	m, err := elector.New(cfg)
 	require.NoError(t, err)
 	d := &driven{Machine: m, now: elector.Time(time.Second)}
-	d.step(elector.Start{Term: term})
+	d.step(elector.Start{Term: term, Record: start})
 	for _, id := range cfg.Voters[1:] {
 		d.step(elector.LinkUp{Peer: id})
 	}
@@ -50,13 +57,13 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 func (d *driven) step(in elector.Input) elector.Effects {
 	e := d.Step(d.now, 7, in)
 	if e.Persist != (elector.Terms{}) {
-		e = d.Step(d.now, 7, elector.Persisted{Term: e.Persist.Reserved})
+		e = d.Step(d.now, 7, elector.Persisted{Term: e.Persist.Reserved, Record: e.Accept.LSN})
 	}
 	return e
 }
 
 func (d *driven) hear(from elector.NodeID, m elector.Message) elector.Effects {
-	return d.step(elector.Received{From: from, Message: m})
+	return d.step(elector.Received{From: from, Identity: directory(string(from)), Message: m})
 }
 
 // pass lets time pass until something is due, and it happens.
@@ -118,7 +125,7 @@ func (d *driven) toCandidate(t testing.TB, voters int) *driven {
 	for i := range elector.Majority(voters) - 1 {
 		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
 			Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: round.ID,
-			WillVote: true,
+			WillVote: true, Record: d.Record().Accepted.LSN,
 		})
 	}
 	require.Equal(t, elector.Candidate, d.State().Role)
@@ -134,6 +141,7 @@ func (d *driven) toLeader(t testing.TB, voters int) *driven {
 	for i := range elector.Majority(voters) - 1 {
 		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
 			Kind: elector.ElectionProposalResponse, Term: 3, ProposedTerm: 3, SentAt: d.now, WillVote: true,
+			Record: d.Record().Accepted.LSN,
 		})
 	}
 	require.Equal(t, elector.Leader, d.State().Role)

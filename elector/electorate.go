@@ -20,8 +20,8 @@ type electorate struct {
 // electorate returns that of these voters, which are sorted.
 func (c *resolved) electorate(voters []NodeID, ids []Identity) electorate {
 	e := electorate{voters: voters, ids: ids, quorum: Majority(len(voters))}
-	if c.Quorum != 0 {
-		e.quorum = c.Quorum
+	if c.Quorum != 0 && c.Quorum != Majority(len(c.Voters)) {
+		e.quorum = min(c.Quorum, len(voters)) // an emergency may have left fewer
 	}
 	if e.self, e.mayVote = slices.BinarySearch(voters, c.Self); !e.mayVote {
 		e.self = -1
@@ -67,20 +67,23 @@ func (m *Machine) genuine(id NodeID, identity Identity) (voter int, ok bool) {
 	return voter, ok
 }
 
-// alone reports whether this node was never anything but the only voter: §3.3. With a record it
-// may have voted in a larger set, of which its own disk does not know: §15.9.
-func (m *Machine) alone() bool {
-	return m.set.mayVote && len(m.set.voters) == 1 && !m.hasRecord()
-}
+// alone reports whether this node is the only voter: §3.3.
+func (m *Machine) alone() bool { return m.set.mayVote && len(m.set.voters) == 1 }
 
-// renumber moves what is known by voter, now that the indexes are those of another electorate.
-func (m *Machine) renumber(old []NodeID) {
+// renumber makes the electorate that of the accepted record, and moves what is known by voter to
+// its indexes.
+func (m *Machine) renumber() {
+	old := m.set.voters
+	if m.resolve(); slices.Equal(old, m.set.voters) {
+		return
+	}
 	s, l := &m.state, &m.state.Leader
 	was, none := *l, leaderState{}
 	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
 	l.FitSince, l.Writing.Met = none.FitSince, none.Writing.Met
 	sets := [...]*scouting.Voters{
 		&s.Ceded, &s.Linked, &l.MayStand, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
+		&l.Writing.Before,
 	}
 	var before [len(sets)]scouting.Voters
 	for k, set := range sets {
@@ -89,7 +92,9 @@ func (m *Machine) renumber(old []NodeID) {
 	for i, id := range m.set.voters {
 		j := slices.Index(old, id)
 		if j < 0 {
-			m.eff.Joined = append(m.eff.Joined, id)
+			if i != m.set.self {
+				m.eff.Joined = append(m.eff.Joined, id)
+			}
 			continue
 		}
 		l.Wanted[i], l.Support[i], l.Priority[i] = was.Wanted[j], was.Support[j], was.Priority[j]

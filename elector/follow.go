@@ -155,8 +155,9 @@ func (m *Machine) linkUp(peer NodeID) {
 		if isVoter && !s.Follower.Round.Answered(voter) || !isVoter && m.hasRecord() {
 			m.scout(peer)
 		}
-	case s.Role == Follower && !m.set.mayVote && s.Follower.Leader == "" && m.hasRecord():
-		m.request(peer) // §15.5
+	case s.Role == Follower && !m.set.mayVote && s.Follower.Leader == "" &&
+		(m.hasRecord() || len(m.set.voters) == 0): // §15.5
+		m.request(peer)
 	}
 }
 

@@ -85,8 +85,10 @@ func (m *Machine) askTarget(to NodeID, c handoverCause) {
 // that was sent since it was asked.
 func (m *Machine) handoverAcked(from NodeID, sentAt Time) {
 	h := m.state.Leader.Handover
+	voter, _ := m.voter(from)
 	switch {
 	case h.Stopping || h.To != from || sentAt < h.Asked || m.state.Now >= h.End:
+	case m.hasRecord() && !m.hasStored(voter): // §15.11
 	case m.Transferable(from) != nil:
 		m.state.Leader.Handover = Handover{}
 	default:

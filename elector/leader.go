@@ -17,6 +17,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	s.Leader.Settled = s.Linked &^ b.No // §9.6: a voter that has just started refuses
 	s.SeenLSN = lsn.LSN{Term: b.Term}
 	s.Turns.lead()
+	s.Record.Newer = newer{}
 	m.renewLease()
 	m.writeAnew()
 	m.heartbeatAll()
@@ -33,6 +34,9 @@ func (m *Machine) heartbeatAll() {
 	l.Sequence++
 	l.BroadcastAt = m.nextBroadcast()
 	m.heartbeat(AllMembers, late)
+	if l.Writing.Change.Add.Node != "" {
+		m.offerNewcomer()
+	}
 }
 
 // heartbeat asserts leadership to one node, or to all. To one node it repeats the newest

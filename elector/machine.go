@@ -120,15 +120,15 @@ func (m *Machine) start(in Start) {
 	if m.floor() > 0 { // a node that was in no term yet has no vote to protect
 		m.reserve()
 	}
-	// §3.3: a single voter has nobody to discover or to have promised anything to.
-	alone := m.alone()
-	if !alone {
+	// §3.3: a single voter has nobody to discover or to have promised anything to. But with a
+	// record it may have voted in a larger set, of which its own disk does not know: §15.9.
+	if !m.alone() || m.hasRecord() {
 		// §3.1: by then every promise that it may have made before a crash has ended. A first
 		// boot is no exception, because the node may have lost its disk.
 		s.EmbargoEnd = s.Now.Add(m.cfg.Timing.Promise())
 	}
 	m.become(Follower, Started, "")
-	if alone {
+	if m.alone() {
 		m.stand()
 		return
 	}

@@ -62,6 +62,13 @@ var messageTable = []reaction{
 	},
 	{"NodeUnavailable", "",
 		"the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
+	{"RecordOffer", "",
+		"outside an open round, accepts a newer record, unless its term leaps; acknowledges its own",
+		"", ""},
+	{"RecordRequest", "", "offers its record, if that is newer and the sender may have it",
+		"offers its record likewise", "offers its record likewise"},
+	{"RecordAck", "", "", "",
+		"commits its record, once a quorum has it; writes what was to wait for that"},
 }
 
 // inputTable is what the machine does with every other input.
@@ -94,10 +101,14 @@ var inputTable = []reaction{
 	{"Tuned", "notes it", "notes it for its leader", "notes it", "notes it"},
 	{
 		"Persisted", "",
-		"sends what waited for the term and still holds",
+		"sends what waited for the term and still holds; acknowledges its record; having fetched it, scouts",
 		"sends what waited for the term, its own proposal first",
-		"sends what waited for the term; proposes its re-affirmation",
+		"sends what waited for the term; proposes its re-affirmation; commits its record",
 	},
+	{"Publish", "", "", "",
+		"writes the value and sends it to the voters, once the record before is committed"},
+	{"ChangeVoters", "", "", "",
+		"notes the change, and writes the voters as soon as it may"},
 	{"Issued", "", "", "", "notes the newest LSN, for its heartbeats"},
 	{
 		"Eligible", "notes it",

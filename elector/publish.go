@@ -12,19 +12,24 @@ import (
 type writing struct {
 	Counter   uint64          // of that record; 0 if it has written none in its term
 	Stored    scouting.Voters // the other voters that have it on disk
+	Before    scouting.Voters // those that had the one before
 	Committed bool
 	InSync    bool // a record of its term was committed
 	Begin     bool // a first record is wanted, with the configured voters
 	Kept      Time // the lease that it had when it wrote the last change; 0 if the lease has followed
 	Met       [scouting.MaxVoters]Identity
 	Change    ChangeVoters
-	Ready     bool // the voter that is to be added has the newest record
+	Asked     lsn.LSN // the newest committed record when the change was asked for
+	Ready     bool    // the voter that is to be added has that
 }
 
 // Errors of Publishable and Changeable. The first two pass by themselves.
 var (
 	ErrNotInSync = errors.New("the leader has not committed the record in its term yet")
 	ErrWriting   = errors.New("the record written before is not committed yet")
+
+	errUnmet     = fmt.Errorf("%w: too few voters have shown their data directories", ErrNotInSync)
+	errHandsOver = fmt.Errorf("%w: it hands over, and the successor needs the newest", ErrWriting)
 
 	errNoIdentity = errors.New("a record needs a node with a data directory")
 	errUnsafe     = errors.New("a record needs a safe election: UnsafeQuorum or UnsafeNoScouting is set")
@@ -48,10 +53,25 @@ func (m *Machine) Publishable() error {
 		return errUnsafe
 	case !m.inSync() || l.Reaffirm.Term != 0:
 		return ErrNotInSync
+	case !m.hasRecord() && m.met() < m.set.quorum: // §15.13: it could never be committed
+		return errUnmet
 	case m.hasRecord() && !l.Writing.Committed:
 		return ErrWriting
+	case l.Handover.Asked != 0 && !l.Handover.Stopping: // §15.11
+		return errHandsOver
 	}
 	return nil
+}
+
+// met is the number of voters whose directories the leader knows.
+func (m *Machine) met() int {
+	n := 1
+	for _, id := range m.state.Leader.Writing.Met {
+		if id != (Identity{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // publish writes a value: §15.3.
@@ -60,7 +80,7 @@ func (m *Machine) publish(v Value) {
 		return
 	}
 	v.LSN = m.nextLSN()
-	m.write(v, m.roster())
+	m.write(v, m.roster(!m.hasRecord()))
 }
 
 // nextLSN is that of the next record that this leader writes.
@@ -70,15 +90,15 @@ func (m *Machine) nextLSN() lsn.LSN {
 }
 
 // roster is that of the accepted record, without those that are lost for ever, or of the
-// configuration, with the identities that are known.
-func (m *Machine) roster() Roster {
+// configuration; with the identities that the leader has met, if they are to be bound.
+func (m *Machine) roster(bind bool) Roster {
 	voters := make([]Voter, len(m.set.voters))
 	for i, id := range m.set.voters {
 		voters[i] = Voter{Node: id, Identity: m.set.ids[i]}
 		switch {
 		case i == m.set.self:
 			voters[i].Identity = m.cfg.Identity
-		case voters[i].Identity == (Identity{}): // §15.13
+		case bind && voters[i].Identity == (Identity{}): // §15.13
 			voters[i].Identity = m.state.Leader.Writing.Met[i]
 		}
 	}
@@ -90,7 +110,9 @@ func (m *Machine) write(v Value, voters Roster) {
 	l := &m.state.Leader
 	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters}
 	w := &l.Writing
-	w.Counter, w.Committed, w.Stored, w.Begin = r.LSN.Counter, false, 0, false
+	w.InSync = m.inSync() // it is, if it writes the very first
+	w.Counter, w.Committed, w.Begin = r.LSN.Counter, false, false
+	w.Stored, w.Before = 0, w.Stored
 	m.accept(r)
 	for i, id := range m.set.voters {
 		if i != m.set.self {
@@ -102,7 +124,7 @@ func (m *Machine) write(v Value, voters Roster) {
 // writeAnew lets a new leader write the record that it accepted anew, as its first step: §15.6.
 func (m *Machine) writeAnew() {
 	if m.hasRecord() {
-		m.write(m.state.Record.Accepted.Value, m.roster())
+		m.write(m.state.Record.Accepted.Value, m.roster(false))
 	}
 }
 
@@ -115,16 +137,20 @@ func (m *Machine) noteRecord(from NodeID, identity Identity, msg *Message) {
 	if voter, ok := m.voter(from); ok && m.set.ids[voter] == (Identity{}) {
 		w.Met[voter] = identity
 	}
+	if add := &w.Change.Add; from == add.Node && identity == add.Identity &&
+		msg.Record.Term == msg.Term && !msg.Record.Less(w.Asked) {
+		w.Ready = true
+	}
 	switch {
 	case msg.Record != newest:
 		w.Begin = w.Begin || newest == (lsn.LSN{}) // somebody has a record: §15.6
-	case newest == (lsn.LSN{}) || msg.Entered > msg.Term:
+	case newest == (lsn.LSN{}):
+	case msg.Entered > msg.Term: // §15.2: its word counts in a higher term
+		refusal := Message{Kind: msg.Kind, Term: msg.Entered}
+		m.reaffirmAbove(from, &refusal)
 	default:
 		if voter, ok := m.genuine(from, identity); ok {
 			w.Stored = w.Stored.With(voter)
-		}
-		if add := w.Change.Add; from == add.Node && identity == add.Identity {
-			w.Ready = true
 		}
 		m.commit()
 	}
@@ -152,7 +178,6 @@ func (m *Machine) commit() {
 	}
 	w.Committed, w.InSync, r.Shown = true, true, r.Accepted
 	m.heartbeatAll()
-	m.advance()
 }
 
 // advance writes what the leader is to write besides values, as soon as it may: the first record,
@@ -163,10 +188,10 @@ func (m *Machine) advance() {
 	case m.Publishable() != nil:
 	case !m.hasRecord():
 		if w.Begin || w.Change != (ChangeVoters{}) {
-			m.write(Value{}, m.roster())
+			m.write(Value{}, m.roster(true))
 		}
 	case m.hasMet():
-		m.changeTo(m.roster()) // §15.13
+		m.changeTo(m.roster(true)) // §15.13
 	case w.Change != (ChangeVoters{}):
 		m.change()
 	}
@@ -186,12 +211,12 @@ func (m *Machine) hasMet() bool {
 // not: ErrNotLeader, or what is wrong with the change.
 func (m *Machine) Changeable(c ChangeVoters) error {
 	_, known := m.voter(c.Add.Node)
-	_, there := m.voter(c.Remove)
+	leaving, there := m.voter(c.Remove)
 	err := m.Publishable()
 	switch {
 	case err != nil && !errors.Is(err, ErrWriting) && !errors.Is(err, ErrNotInSync):
 		return err
-	case m.cfg.Quorum != 0 && m.cfg.Quorum != Majority(len(m.set.voters)):
+	case m.set.quorum != Majority(len(m.set.voters)):
 		return fmt.Errorf("voters cannot change: Quorum is set to %d, and only a majority, %d of %d, "+
 			"follows a change", m.cfg.Quorum, Majority(len(m.set.voters)), len(m.set.voters))
 	case c == (ChangeVoters{}):
@@ -204,6 +229,9 @@ func (m *Machine) Changeable(c ChangeVoters) error {
 		return errors.New("it leads: it must hand over first, and its successor removes it")
 	case c.Remove != "" && !there:
 		return fmt.Errorf("%q is not one of the voters %s", c.Remove, list(m.set.voters))
+	case c.Remove != "" && m.reachWithout(leaving) < Majority(len(m.set.voters)-1):
+		return fmt.Errorf("without %q too few of the voters %s are connected", c.Remove,
+			list(m.set.voters))
 	case c.Add.Node != "" && known:
 		return fmt.Errorf("%q is a voter already", c.Add.Node)
 	case c.Add.Node != "" && c.Add.Identity == (Identity{}):
@@ -214,22 +242,28 @@ func (m *Machine) Changeable(c ChangeVoters) error {
 	return nil
 }
 
-// changeVoters notes the change that is wanted, and offers a new voter the newest committed record:
-// its acknowledgement shows that it is there.
+// reachWithout is the number of connected voters other than one.
+func (m *Machine) reachWithout(voter int) int {
+	return m.state.Linked.With(m.set.self).Without(voter).Count()
+}
+
+// changeVoters notes the change that is wanted.
 func (m *Machine) changeVoters(c ChangeVoters) {
 	if m.Changeable(c) != nil {
 		return
 	}
-	m.state.Leader.Writing.Change, m.state.Leader.Writing.Ready = c, false
+	w := &m.state.Leader.Writing
+	w.Change, w.Asked, w.Ready = c, m.state.Record.Shown.LSN, false
 	m.offerNewcomer()
 	m.advance()
 }
 
-// offerNewcomer sends the newest committed record to the node that is to become a voter.
+// offerNewcomer sends the newest committed record to the node that is to become a voter, now and
+// again with each heartbeat. The acknowledgement shows that the node is there.
 func (m *Machine) offerNewcomer() {
-	to, shown := m.state.Leader.Writing.Change.Add.Node, m.state.Record.Shown
-	if to != "" && shown.LSN != (lsn.LSN{}) {
-		m.offer(to, m.state.Leader.Term, &shown)
+	w, shown := &m.state.Leader.Writing, m.state.Record.Shown
+	if w.Change.Add.Node != "" && !w.Ready && m.inSync() && m.hasRecord() {
+		m.offer(w.Change.Add.Node, m.state.Leader.Term, &shown)
 	}
 }
 
@@ -247,7 +281,6 @@ func (m *Machine) change() {
 	case w.Ready:
 		voters = voters.With(c.Add)
 	default:
-		m.offerNewcomer()
 		return
 	}
 	w.Change, w.Ready = ChangeVoters{}, false

@@ -55,7 +55,8 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 	// §15.4: with a record, members answer also who is no voter by their own, and nodes differ.
 	entitled := isVoter || msg.Record != (lsn.LSN{}) || m.hasRecord() || len(m.set.voters) == 0
 	switch {
-	case highestTerm(msg) > lsn.MaxTerm, term == 0 && msg.Kind != NodeUnavailable: // §2.2
+	case highestTerm(msg) > lsn.MaxTerm, // §2.2
+		term == 0 && msg.Kind != NodeUnavailable && msg.Kind != RecordRequest:
 		return AnomalyAbsurdTerm
 	case !entitled && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
 		return AnomalyNotEntitled

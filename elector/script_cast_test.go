@@ -2,6 +2,8 @@ package elector_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -9,25 +11,23 @@ import (
 // cast silently drives a new machine into the role that "as" names, in the term
 // that "term" names, with all links up, and shows its status then, at 5s.
 // Without "as" the machine stays DORMANT.
-func (s *script) cast(cfg elector.Config) string {
+func (s *script) cast() string {
 	if s.role == "" {
 		return ""
 	}
 	slow := s.slowDisk
 	s.slowDisk = false
-	others := s.others(cfg)
 	switch s.role {
 	case "idle":
-		s.boot(s.term0, others)
+		s.boot(s.term0)
 		s.play("5s")
 	case "follower":
-		s.boot(s.term0-1, others)
-		s.play("5s %s: LeaderHeartbeat term=%d lsn=%d.0 seq=1 sent=90s", others[0], s.term0, s.term0)
+		leader := s.boot(s.term0 - 1)[0]
+		s.play("5s %s: LeaderHeartbeat term=%d lsn=%d.0 seq=1 sent=90s", leader, s.term0, s.term0)
 	case "candidate":
-		s.elect(elector.Candidate, others)
+		s.elect(elector.Candidate)
 	case "leader":
-		s.elect(elector.Leader, others)
-		for _, id := range others {
+		for _, id := range s.elect(elector.Leader) {
 			s.play("5s %s: ack", id)
 		}
 	default:
@@ -37,32 +37,26 @@ func (s *script) cast(cfg elector.Config) string {
 	return s.status()
 }
 
-func (s *script) others(cfg elector.Config) []elector.NodeID {
-	var ids []elector.NodeID
-	for _, id := range cfg.Voters {
-		if id != cfg.Self {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// boot starts the machine with the given durable term and brings up its links.
-func (s *script) boot(term int, others []elector.NodeID) {
-	s.play("1s start term=%d", term)
+// boot starts the machine with the given durable term, and brings up its links to the other
+// voters, which it returns.
+func (s *script) boot(term int) []elector.NodeID {
+	s.play("1s start term=%d %s", term, strings.Join(s.record0, " "))
+	self := func(id elector.NodeID) bool { return id == s.self }
+	others := slices.DeleteFunc(slices.Clone(s.m.Electorate()), self)
 	for _, id := range others {
 		s.play("1s up %s", id)
 	}
+	return others
 }
 
 // elect lets the others say yes until the machine has the role.
-func (s *script) elect(role elector.Role, others []elector.NodeID) {
-	s.boot(s.term0-1, others)
+func (s *script) elect(role elector.Role) []elector.NodeID {
+	others := s.boot(s.term0 - 1)
 	s.play("5s random=0")
 	s.play("5s")
 	for range maxPasses {
 		if s.m.State().Role == role {
-			return
+			return others
 		}
 		before := s.m.State()
 		for _, id := range others {
@@ -75,6 +69,7 @@ func (s *script) elect(role elector.Role, others []elector.NodeID) {
 		}
 	}
 	s.d.Fatalf(s.t, "cannot make a %s in %d rounds", role, maxPasses)
+	return nil
 }
 
 func (s *script) play(format string, args ...any) {

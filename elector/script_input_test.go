@@ -37,7 +37,15 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Tuned{Peer: elector.NodeID(arg(1)), Period: s.duration(arg(2)),
 			Detection: s.duration(arg(3))}
 	case "persisted":
-		return elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
+		done := elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
+		if v, ok := strings.CutPrefix(arg(2), "record="); ok {
+			done.Record = s.lsn(v)
+		}
+		return done
+	case "publish":
+		return elector.Publish{Value: s.value(arg(1))}
+	case "add", "remove", "no":
+		return s.change(words)
 	case "issued":
 		return elector.Issued{LSN: s.lsn(arg(1))}
 	case "transfer":
@@ -94,6 +102,7 @@ func (s *script) start(words []string) elector.Input {
 			in.Min = lsn.Term(s.atoi(v))
 		}
 		in.Led = in.Led || w == "led"
+		s.recordField(&in.Record, w)
 	}
 	return in
 }
@@ -104,9 +113,10 @@ func (s *script) lsn(text string) lsn.LSN {
 }
 
 // received reads "b: Kind field=value ...". "yes", "no" and "ack" answer the
-// newest question or heartbeat that went to b.
+// newest question or heartbeat that went to b. "b/2:" is another directory of that name.
 func (s *script) received(words []string) elector.Input {
-	from := elector.NodeID(strings.TrimSuffix(words[0], ":"))
+	sender := s.voter(strings.TrimSuffix(words[0], ":"))
+	from := sender.Node
 	var m elector.Message
 	switch words[1] {
 	case "yes", "no":
@@ -116,14 +126,26 @@ func (s *script) received(words []string) elector.Input {
 		m = elector.Message{
 			Kind: elector.HeartbeatAck, Term: hb.Term, Sequence: hb.Sequence,
 			SentAt: hb.SentAt, LSN: hb.LSN, MayStand: true,
+			Record: s.m.Record().Accepted.LSN,
 		}
+	case "stored":
+		m = elector.Message{Kind: elector.RecordAck, Term: s.m.Status().Term,
+			Record: s.m.Record().Accepted.LSN}
 	default:
 		m.Kind = s.kind(words[1])
 	}
+	var r elector.Record
 	for _, w := range words[2:] {
-		s.field(&m, w)
+		if !s.recordField(&r, w) {
+			s.field(&m, w)
+		} else if strings.HasPrefix(w, "record=") {
+			m.Record = r.LSN
+		}
 	}
-	return elector.Received{From: from, Message: m}
+	if m.Kind == elector.RecordOffer {
+		m.Offer = &r
+	}
+	return elector.Received{From: from, Identity: sender.Identity, Message: m}
 }
 
 func (s *script) kind(name string) elector.Kind {
@@ -143,13 +165,21 @@ func (s *script) reply(from elector.NodeID, yes bool) elector.Message {
 	if s.m.State().Role == elector.Follower {
 		return elector.Message{
 			Kind: elector.ElectionScoutingResponse, Term: scouting.Term, ProposedTerm: scouting.ProposedTerm,
-			Round: scouting.Round, WillVote: yes,
+			Round: scouting.Round, WillVote: yes, Record: echoed(yes, scouting),
 		}
 	}
 	return elector.Message{
 		Kind: elector.ElectionProposalResponse, Term: proposal.Term, ProposedTerm: proposal.Term,
-		SentAt: proposal.SentAt, WillVote: yes,
+		SentAt: proposal.SentAt, WillVote: yes, Record: echoed(yes, proposal),
 	}
+}
+
+// echoed is the LSN that an answer has: a yes echoes that of the question.
+func echoed(yes bool, question elector.Message) (n lsn.LSN) {
+	if yes {
+		n = question.Record
+	}
+	return n
 }
 
 // field sets one field=value of a message.
@@ -178,6 +208,10 @@ func (s *script) field(m *elector.Message, word string) {
 		m.SentAt = elector.Time(s.duration(val))
 	case "lsn":
 		m.LSN = s.lsn(val)
+	case "committed":
+		m.Committed = s.lsn(val)
+	case "entered":
+		m.Entered = s.term(val)
 	case "yes":
 		m.WillVote = true
 	case "not-candidate":

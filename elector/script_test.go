@@ -41,14 +41,17 @@ type script struct {
 	t         *testing.T
 	d         *datadriven.TestData
 	m         *elector.Machine
+	self      elector.NodeID
 	now       elector.Time
 	steps     uint64
-	random    uint64 // per cent: what every random draw comes to
-	period    string // of heartbeats, as configured: it is not shown
-	slowDisk  bool   // Persisted comes by hand
-	role      string // the machine begins in this role ...
-	term0     int    // ... and this term
-	unpersist lsn.Term
+	random    uint64   // per cent: what every random draw comes to
+	period    string   // of heartbeats, as configured: it is not shown
+	slowDisk  bool     // Persisted comes by hand
+	role      string   // the machine begins in this role ...
+	term0     int      // ... and this term
+	record0   []string // ... and this record
+	unpersist elector.Persisted
+	texts     map[string]string                                   // how identities and hashes read
 	sent      map[elector.NodeID]map[elector.Kind]elector.Message // newest of each kind
 	rounds    []string                                            // round IDs in order of appearance
 }
@@ -63,6 +66,8 @@ func (s *script) command() string {
 		return s.pass()
 	case "status":
 		return s.status()
+	case "record":
+		return s.recordStatus()
 	}
 	s.d.Fatalf(s.t, "unknown command %q", s.d.Cmd)
 	return ""
@@ -72,18 +77,24 @@ func (s *script) command() string {
 func (s *script) machine() string {
 	cfg := elector.Config{Timing: elector.Article(), Bounds: reserving(0)}
 	cfg.Timing.Lease = time.Second // round moments are easier to read
-	*s = script{t: s.t, d: s.d, random: 50, term0: 3,
+	*s = script{t: s.t, d: s.d, random: 50, term0: 3, texts: map[string]string{},
 		sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
+	directory := ""
 	for _, arg := range s.d.CmdArgs {
+		if arg.Key == "directory" {
+			directory = "/" + arg.Vals[0]
+			continue
+		}
 		s.configure(&cfg, arg.Key, arg.Vals)
 	}
+	cfg.Identity = s.voter(string(cfg.Self) + directory).Identity
 	m, err := elector.New(cfg)
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
 	}
-	s.m = m
+	s.m, s.self = m, cfg.Self
 	s.period = fmt.Sprintf(" period=%s", cfg.Timing.HeartbeatBroadcast)
-	return s.cast(cfg)
+	return s.cast()
 }
 
 func (s *script) configure(cfg *elector.Config, key string, vals []string) {
@@ -127,6 +138,18 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		s.slowDisk = true
 	case "as":
 		s.role = val
+	case "record":
+		s.record0 = append(s.record0, "record="+val)
+	case "of":
+		s.record0 = append(s.record0, "voters="+strings.Join(vals, ","))
+	case "value":
+		s.record0 = append(s.record0, "value="+val)
+	case "lost":
+		for _, v := range vals {
+			cfg.Lost = append(cfg.Lost, elector.NodeID(v))
+		}
+	case "lost-until":
+		cfg.LostUntil = lsn.Term(s.atoi(val))
 	case "term":
 		s.term0 = s.atoi(val)
 	default:
@@ -210,6 +233,7 @@ func (s *script) line(text string) string {
 // step steps the machine, plays the disk, and returns what came out.
 func (s *script) step(in elector.Input) string {
 	s.steps++
+	refused := s.refused(in)
 	e := s.m.Step(s.now, entropyFor(s.random, s.steps), in)
 	state := s.m.State()
 	require.NoError(s.t, spec.Consistent(&state))
@@ -218,13 +242,16 @@ func (s *script) step(in elector.Input) string {
 		s.remember(m)
 	}
 	text := strings.ReplaceAll(s.nameRounds(e.String()), s.period, "")
+	text = refused + s.nameTexts(text)
 	require.Truef(s.t, legal(e.Transitions), "illegal transition in %s", e)
 	if e.Persist != (elector.Terms{}) {
-		s.unpersist = e.Persist.Reserved
+		s.unpersist.Term = e.Persist.Reserved
 	}
-	if s.unpersist != 0 && !s.slowDisk {
-		done := elector.Persisted{Term: s.unpersist}
-		s.unpersist = 0
+	if e.Accept != (elector.Record{}) {
+		s.unpersist.Record = e.Accept.LSN
+	}
+	if done := s.unpersist; done != (elector.Persisted{}) && !s.slowDisk {
+		s.unpersist = elector.Persisted{}
 		// The second step follows at once, so the wake of the first does not count.
 		return cutWake(text) + s.step(done)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // acts reports whether in has an effect on a clone of s: a message, a report, or a change of its
@@ -48,7 +49,8 @@ func situations(t testing.TB, role elector.Role) []*driven {
 		return followers(t)
 	case elector.Candidate:
 		return []*driven{
-			candidate(t, 3), candidate(t, 5), undurable(scout(t, 3)), veteran(t).toScout().toCandidate(t, 3),
+			candidate(t, 3), candidate(t, 5), undurable(scout(t, 3)),
+			veteran(t).toScout().toCandidate(t, 3), recorded(t).toScout().toCandidate(t, 3),
 		}
 	default:
 		return leaders(t)
@@ -83,7 +85,47 @@ func followers(t testing.TB) []*driven {
 	asking.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1,
 		Period: 500 * millis})
 	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting,
-		unable, resting, paused, asking}
+		unable, resting, paused, asking, recorded(t), recorded(t).toScout(), fetching(t)}
+}
+
+// recordOf is a record of the voters a, b and c.
+func recordOf(term lsn.Term, counter uint64) elector.Record {
+	var voters []elector.Voter
+	for _, id := range []string{"a", "b", "c"} {
+		voters = append(voters, elector.Voter{Node: elector.NodeID(id), Identity: directory(id)})
+	}
+	return elector.Record{LSN: lsn.LSN{Term: term, Counter: counter},
+		Voters: elector.NewRoster(voters...)}
+}
+
+// recorded is a follower of nobody that has a record of term 2.
+func recorded(t testing.TB) *driven {
+	return bootFrom(t, elector.Config{}, 3, 2, recordOf(2, 1))
+}
+
+// fetching is one whose round failed because b has a newer record, which is on its way to disk.
+func fetching(t testing.TB) *driven {
+	d := recorded(t).toScout()
+	for _, id := range []elector.NodeID{"b", "c"} {
+		d.hear(id, elector.Message{Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3,
+			Round: d.State().Follower.Round.ID, Cause: scouting.CauseRecord, Record: recordOf(2, 2).LSN})
+	}
+	newer := recordOf(2, 2)
+	d.Step(d.now, 7, elector.Received{From: "b", Message: elector.Message{Kind: elector.RecordOffer,
+		Term: 2, Record: newer.LSN, Offer: &newer}})
+	return d
+}
+
+// writing are leaders with a record: one that writes it anew, one whose record is committed, one
+// that has a change of voters to write, and one whose first record is to come.
+func writing(t testing.TB) []*driven {
+	syncing := recorded(t).toScout().toCandidate(t, 3).toLeader(t, 3)
+	synced := &driven{Machine: syncing.Clone(), now: syncing.now}
+	synced.hear("b", elector.Message{Kind: elector.RecordAck, Term: 3,
+		Record: synced.Record().Accepted.LSN})
+	changing := &driven{Machine: synced.Clone(), now: synced.now}
+	changing.step(elector.ChangeVoters{Add: elector.Voter{Node: "d", Identity: directory("d")}})
+	return []*driven{syncing, synced, changing}
 }
 
 // quality is a quality of service that the timers of Article allow.
@@ -110,7 +152,7 @@ func leaders(t testing.TB) []*driven {
 	acked.hear("b", elector.Message{
 		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, MayStand: true,
 	})
-	return append(workers(acked),
+	return append(append(workers(acked), writing(t)...),
 		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t,
 			3).toLeader(t, 3),
 	)
@@ -173,6 +215,9 @@ var commands = map[string][]elector.Input{
 	"Prefer":   {elector.Prefer{Priority: 7}},
 	"Pause":    {elector.Pause{}, elector.Pause{For: time.Minute}, elector.Pause{For: -1}},
 	"Stop":     {elector.Stop{}, elector.Stop{Abrupt: true}},
+	"Publish":  {elector.Publish{}, elector.Publish{Value: elector.Value{Size: 1, Hash: [32]byte{1}}}},
+	"ChangeVoters": {elector.ChangeVoters{}, elector.ChangeVoters{Remove: "b"},
+		elector.ChangeVoters{Add: elector.Voter{Node: "d", Identity: directory("d")}}},
 }
 
 // termed are the samples that speak for a term.
@@ -181,7 +226,8 @@ func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []electo
 	case "Start":
 		return []elector.Input{elector.Start{Term: term}}
 	case "Persisted":
-		return []elector.Input{elector.Persisted{Term: term}}
+		return []elector.Input{elector.Persisted{Term: term},
+			elector.Persisted{Term: term, Record: s.Record().Accepted.LSN}}
 	case "Issued":
 		return []elector.Input{elector.Issued{LSN: lsn.LSN{Term: term, Counter: 4}}}
 	}
@@ -196,12 +242,27 @@ func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []electo
 // messages are well-formed messages; the answers among them answer what the machine asks now.
 func messages(k elector.Kind, s *driven, from elector.NodeID, term lsn.Term) []elector.Input {
 	var ins []elector.Input
+	identity, accepted := directory(string(from)), s.Record().Accepted.LSN
 	for _, yes := range []bool{false, true} {
 		for _, successor := range []elector.NodeID{"", "a", "c"} {
-			ins = append(ins, elector.Received{From: from, Message: elector.Message{
+			ins = append(ins, elector.Received{From: from, Identity: identity, Message: elector.Message{
 				Kind: k, Term: term, ProposedTerm: max(term, 3), Round: s.State().Follower.Round.ID,
 				WillVote: yes, MayStand: yes, Successor: successor, Sequence: 1, SentAt: s.now,
 			}})
+		}
+	}
+	switch newer := recordOf(term, 2); k {
+	case elector.RecordOffer:
+		ins = nil
+		for _, r := range []elector.Record{recordOf(term, 1), newer} {
+			ins = append(ins, elector.Received{From: from, Identity: identity, Message: elector.Message{
+				Kind: k, Term: term, Record: r.LSN, Offer: &r,
+			}})
+		}
+	case elector.RecordAck:
+		if accepted.Term <= term {
+			ins = append(ins, elector.Received{From: from, Identity: identity, Message: elector.Message{
+				Kind: k, Term: term, Record: accepted}})
 		}
 	}
 	return ins

@@ -79,6 +79,7 @@ func (m *Machine) nextTerm() lsn.Term {
 func (m *Machine) openRound(term lsn.Term) {
 	f := &m.state.Follower
 	f.HintedLeader, f.HintedTerm = "", 0
+	m.state.Record.Newer = newer{}
 	f.Round = scouting.Open(m.draw(), term, m.set.self)
 	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
 	if m.hasRecord() { // §15.4

@@ -27,6 +27,7 @@ type State struct {
 	Promise    promise
 	Refused    question
 	Ceded      scouting.Voters // gave up Term: it follows no heartbeat of theirs in that term
+	CededOut   NodeID          // likewise; the newest that is none of its voters
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // those to which a link is up
 
@@ -158,7 +159,7 @@ func (m *Machine) enterTerm(t lsn.Term) {
 		return
 	}
 	m.state.Term = t
-	m.state.Vote, m.state.Ceded = "", 0
+	m.state.Vote, m.state.Ceded, m.state.CededOut = "", 0, ""
 	m.reserve()
 }
 
@@ -225,7 +226,7 @@ func (m *Machine) Status() Status {
 		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
-		Linked: m.names(s.Linked.Has), Quorum: m.set.quorum,
+		Linked: m.names(s.Linked.Has), Quorum: min(m.set.quorum, len(m.set.voters)),
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 		Writing: s.Term > s.Durable, NoTermsLeft: m.floor() >= lsn.MaxTerm,
 	}

@@ -35,7 +35,7 @@ var (
 	errNotConnected = errors.New("it is not connected")
 	errNoAck        = errors.New("it has not acked a heartbeat for as long as the lease")
 	errNotCandidate = errors.New("it is not a candidate")
-	errBehind       = errors.New("it has not acknowledged the newest record")
+	errBehind       = errors.New("it has not acknowledged the newest records")
 	errShort        = errors.New("it is connected to too few voters to win an election")
 )
 
@@ -54,7 +54,7 @@ func (m *Machine) ineligible(voter int) error {
 		return errNotCandidate
 	case l.LacksQuorum.Has(voter):
 		return errShort
-	case m.hasRecord() && !m.hasStored(voter): // §15.11
+	case m.hasRecord() && !m.hasStored(voter) && !l.Writing.Before.Has(voter): // §15.11
 		return errBehind
 	}
 	return nil
@@ -89,7 +89,8 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32), math.MaxInt32)) }
 
 // best is the voter with the highest rank that is fit and belongs to among; "" if there is none. A
-// voter that may have started a moment ago, and cannot stand yet, is the last choice. §9.6
+// voter that may have started a moment ago, and cannot stand yet, is the last choice, as is one
+// that lacks the newest record: §9.6, §15.11.
 func (m *Machine) best(among func(voter int) bool) NodeID {
 	l := &m.state.Leader
 	var best scouting.Rank
@@ -98,7 +99,8 @@ func (m *Machine) best(among func(voter int) bool) NodeID {
 		if m.ineligible(i) != nil || !among(i) {
 			continue
 		}
-		r, can := scouting.Rank{Priority: int(l.Priority[i]), Node: id}, l.Settled.Has(i)
+		r := scouting.Rank{Priority: int(l.Priority[i]), Node: id}
+		can := l.Settled.Has(i) && (!m.hasRecord() || m.hasStored(i))
 		if best.Node == "" || can && !settled || can == settled && r.Compare(best) > 0 {
 			best, settled = r, can
 		}
