@@ -45,7 +45,9 @@ type Config struct {
 	Node NodeID
 	// Voters are the nodes that elect, the same list on every node, at most
 	// scouting.MaxVoters. A node that is not among them is an observer. Voters
-	// that were declared lost on this node (package recovery) do not count. Required.
+	// that were declared lost on this node (package recovery) do not count. In an
+	// election with a record that names the voters instead: see Node.AddVoter. Required,
+	// unless Join is set: a node without Voters is an observer until it is made a voter.
 	Voters []NodeID
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.
@@ -176,6 +178,8 @@ func (c Config) Agreed() map[string]string {
 // observer, and then why.
 func (c Config) Role() string {
 	switch {
+	case len(c.Voters) == 0:
+		return "observer, until it is made a voter: it has no voters configured"
 	case !slices.Contains(c.Voters, c.Node):
 		return fmt.Sprintf("observer: %s is not among the voters %s", c.Node, words.List(c.Voters))
 	case c.Election.NotCandidate:

@@ -58,7 +58,7 @@ func (n *Node) checkLeft(left []NodeID) error {
 		return fmt.Errorf("the data directory %s is that of a voter that was declared lost (%s): it must never be used again; "+
 			"start node %s on an empty directory, after it was readmitted on every voter that is left",
 			n.cfg.DataDir, emergencyNote(n.emergencies), n.cfg.Node)
-	case len(left) == 0:
+	case len(left) == 0 && len(all) > 0:
 		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", words.List(all))
 	case quorum > len(left):
 		return fmt.Errorf("the configured quorum is %d, but must be at most %d: of the voters %s were declared lost, and %s are left; "+

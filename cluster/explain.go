@@ -123,17 +123,17 @@ func noCandidate(own string, cfg Config, members []MemberStatus) string {
 // reach counts the voters that this node can reach, itself included if it is
 // one, and describes the others.
 func reach(cfg Config, members []MemberStatus) (n int, missing string) {
-	if slices.Contains(cfg.Voters, cfg.Node) {
-		n++
-	}
 	var out []string
-	for _, m := range members {
+	for _, v := range slices.Sorted(slices.Values(cfg.Voters)) {
+		m := MemberStatus{Node: v, Link: "none"}
+		if i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v }); i >= 0 {
+			m = members[i]
+		}
 		switch {
-		case !m.Voter:
-		case m.Link == "up":
+		case v == cfg.Node || m.Link == "up":
 			n++
 		case m.Link == "none":
-			out = append(out, fmt.Sprintf("%s: never heard of", m.Node))
+			out = append(out, fmt.Sprintf("%s: never heard of", v))
 		default:
 			out = append(out, fmt.Sprintf("%s: %s for %s", m.Node, m.Link, short(m.LinkFor.Duration())))
 		}

@@ -31,17 +31,14 @@ func (e *Election) SetFit(unfit error) error {
 // holds until then. A node that is no longer a candidate behaves like one that is not fit, see
 // SetFit, and its campaigns wait. On an observer the error wraps ErrNotCandidate.
 func (e *Election) SetCandidate(candidate bool) error {
-	if candidate && e.p.Config.Observer() {
+	if candidate && !e.p.IsVoter() {
 		return e.failed("candidacy", fmt.Errorf("it has no vote: %w", ErrNotCandidate))
 	}
-	before, err := e.p.Change(leadership.Candidacy{MayStand: candidate})
+	before, err := e.p.SetCandidate(candidate)
 	if err != nil {
 		return e.failed("candidacy", err)
 	}
-	if candidate && !before.Stood {
-		close(e.p.Stood)
-	}
-	if before.MayStand != candidate {
+	if before != candidate {
 		e.n.log.Info("candidacy", "group", e.p.Name, "candidate", candidate)
 	}
 	return nil

@@ -42,7 +42,7 @@ func (n *Node) forget(ctx context.Context, id NodeID) error {
 		return errors.New("that is this node")
 	}
 	known := func(m MemberStatus) bool { return m.Node == id }
-	if !slices.ContainsFunc(n.memberStatus(), known) {
+	if !slices.ContainsFunc(n.memberStatus(n.cfg.Voters), known) {
 		return errors.New("no member has that name")
 	}
 	promise, err := n.loop.LongestPromise(ctx)

@@ -85,7 +85,7 @@ type Histogram struct {
 func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
-		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
+		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(),
 		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.loop.PauseLeft()),
 		LeaderChanges: m.Changes(), Phases: map[string]Histogram{},
 		ScoutingGiven: answers(&m.ScoutingGiven), ScoutingReceived: answers(&m.ScoutingReceived),
@@ -96,12 +96,15 @@ func (n *Node) Stats() Stats {
 		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
 		LogLinesLost: n.lines.lost.Load(),
 	}
-	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	for name, times := range m.Phases() {
 		st.Phases[name] = Histogram(times)
 	}
 	elections, _ := n.loop.Snapshots()
+	cfg := n.cfg
+	cfg.Voters = defaultVoters(elections)
+	st.Voters = len(cfg.Voters)
+	st.VotersReachable, _ = reach(cfg, n.memberStatus(cfg.Voters))
 	for _, s := range elections {
 		st.Elections = append(st.Elections, ElectionStats{
 			Group: s.Name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.Newest,

@@ -105,7 +105,7 @@ type GroupStatus struct {
 // MemberStatus is what this node knows of another member, and the link to it.
 type MemberStatus struct {
 	Node       NodeID  `json:"node"`
-	Voter      bool    `json:"voter"`
+	Voter      bool    `json:"voter"`  // of the default election
 	Gossip     string  `json:"gossip"` // its state in gossip: a hint
 	Version    string  `json:"version,omitempty"`
 	GossipAddr string  `json:"gossip_addr,omitempty"`
@@ -145,8 +145,8 @@ func (n *Node) Status() Status {
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
 		Uptime: seconds(n.measure.Age()), Stalls: n.measure.Stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
-		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
-		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.loop.PausedUntil(),
+		Emergencies: slices.Clone(n.emergencies),
+		Findings:    n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.loop.PausedUntil(),
 		Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
@@ -164,6 +164,7 @@ func (n *Node) Status() Status {
 		st.Failure = err.Error()
 	}
 	elections, anomalies := n.loop.Snapshots()
+	st.Members = n.memberStatus(defaultVoters(elections))
 	st.Anomalies, st.AnomalyAges = map[string]int{}, map[string]Seconds{}
 	for kind, a := range anomalies {
 		st.Anomalies[kind] = a.Count
@@ -181,18 +182,28 @@ func (n *Node) Status() Status {
 	return st
 }
 
-// memberStatus lists the other members: the voters, and who else gossip or the
-// mesh knows.
-func (n *Node) memberStatus() []MemberStatus {
+// defaultVoters are those that count in the default election.
+func defaultVoters(elections []loop.Snapshot) []NodeID {
+	for _, e := range elections {
+		if e.Name == DefaultGroup {
+			return e.Electorate
+		}
+	}
+	return nil
+}
+
+// memberStatus lists the other members: the voters, those of the configuration, and who else gossip
+// or the mesh knows.
+func (n *Node) memberStatus(voters []NodeID) []MemberStatus {
 	byID := map[NodeID]MemberStatus{}
 	at := func(id NodeID) MemberStatus {
 		if m, ok := byID[id]; ok {
 			return m
 		}
-		return MemberStatus{Node: id, Voter: slices.Contains(n.cfg.Voters, id), Gossip: "unknown",
+		return MemberStatus{Node: id, Voter: slices.Contains(voters, id), Gossip: "unknown",
 			Link: "none"}
 	}
-	for _, id := range n.cfg.Voters {
+	for _, id := range slices.Concat(n.cfg.Voters, voters) {
 		byID[id] = at(id)
 	}
 	for _, g := range n.known() {
@@ -259,12 +270,14 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
+	cfg := n.cfg
+	cfg.Voters = s.Electorate
 	return GroupStatus{
 		Group: s.Name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.Newest,
 		LeaderMeta: s.LeaderMeta,
 		Supporters: s.Supporters, Voters: s.Electorate, Quorum: s.Quorum,
 		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
-		Explanation: n.withEmergencies(explain(s.Status, why, n.cfg, members, s.Now)),
+		Explanation: n.withEmergencies(explain(s.Status, why, cfg, members, s.Now)),
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
 		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
@@ -274,7 +287,7 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 
 // setNow returns GroupStatus.SetNow.
 func setNow(s *loop.Snapshot) (names []string) {
-	if !s.Config.Observer() && s.Work.MayStand == s.Config.NotCandidate {
+	if s.IsVoter() && s.Work.MayStand == s.Config.NotCandidate {
 		names = append(names, "candidate")
 	}
 	if s.Work.Priority != s.Config.Priority {

@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // VoterStep tells how far a change of voters is.
@@ -55,9 +59,56 @@ func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o ...VoterOptio
 	return n.changeVoters(ctx, voterChange{add: by, remove: old}, o)
 }
 
-func (n *Node) changeVoters(_ context.Context, c voterChange, o []VoterOption) error {
+// changeVoters carries out a change in one election after the other.
+func (n *Node) changeVoters(ctx context.Context, c voterChange, o []VoterOption) error {
 	for _, option := range o {
 		option(&c)
 	}
-	return errors.ErrUnsupported
+	elections, _ := n.loop.Snapshots()
+	for _, e := range elections {
+		if err := n.changeElection(ctx, e.Election, &c); err != nil {
+			return fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+// changeElection carries out a change in one election, step by step.
+func (n *Node) changeElection(ctx context.Context, e *loop.Election, c *voterChange) error {
+	last := ""
+	tell := func(text string, done bool) {
+		if c.progress != nil && (text != last || done) {
+			c.progress(VoterStep{Group: e.Name, Text: text, Done: done})
+		}
+		last = text
+	}
+	steps := n.steps(c)
+	for i, step := range steps {
+		if c.dryRun {
+			step.DryRun, step.Assumed = true, steps[:i]
+		}
+		text, err := n.loop.ChangeVoters(ctx, e, step, func(why error) { tell(why.Error(), false) })
+		if err != nil {
+			return err
+		}
+		tell(text, i == len(steps)-1 && !c.dryRun)
+	}
+	return nil
+}
+
+// steps are the parts of a change, in their order: a dead voter is removed first, so that as few as
+// possible must be up.
+func (n *Node) steps(c *voterChange) (steps []loop.VoterChange) {
+	add, remove := loop.VoterChange{Add: c.add}, loop.VoterChange{Remove: c.remove}
+	lives := c.remove == n.cfg.Node || slices.ContainsFunc(n.mesh.Links(),
+		func(l netmesh.LinkStatus) bool { return l.Up && l.Peer.Node == c.remove })
+	switch {
+	case c.remove == "":
+		return []loop.VoterChange{add}
+	case c.add == "":
+		return []loop.VoterChange{remove}
+	case lives && c.add != c.remove:
+		return []loop.VoterChange{add, remove}
+	}
+	return []loop.VoterChange{remove, add}
 }

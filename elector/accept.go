@@ -180,6 +180,9 @@ func (m *Machine) Versions() (accepted, committed lsn.LSN) {
 	return m.state.Record.Accepted.LSN, m.state.Record.Shown.LSN
 }
 
+// MayVote reports whether this node is one of the voters that count for it.
+func (m *Machine) MayVote() bool { return m.set.mayVote }
+
 // Electorate returns the voters that count for this node, sorted, as of the last step. The caller
 // must not change them.
 func (m *Machine) Electorate() []NodeID { return m.set.voters }

@@ -108,6 +108,14 @@ func (c *calls) linked(peer *netmesh.PeerInfo) {
 	c.links[peer.Node] = peer.Version >= netmesh.RecordsVersion
 }
 
+// link reports whether there is a link to a node, and whether its build knows records.
+func (c *calls) link(to elector.NodeID) (linked, knows bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	knows, linked = c.links[to]
+	return linked, knows
+}
+
 // lost ends the calls over a link that is gone.
 func (c *calls) lost(peer elector.NodeID) {
 	c.mu.Lock()
@@ -201,14 +209,10 @@ func (l *Loop) call(ctx context.Context, e *Election, to elector.NodeID, c call)
 	}
 	replies := make(chan reply, 1)
 	l.calls.mu.Lock()
-	knows, linked := l.calls.links[to]
 	l.calls.asked[c.ID] = asked{to, replies}
 	l.calls.mu.Unlock()
 	defer l.calls.forget(c.ID)
-	switch {
-	case !linked:
-		return reply{}, fmt.Errorf("%w: there is no link to leader %s", errWaiting, to)
-	case !knows:
+	if linked, knows := l.calls.link(to); linked && !knows {
 		return reply{}, fmt.Errorf("%w: leader %s runs a build that knows no records: upgrade it",
 			ErrRefused, to)
 	}
@@ -241,11 +245,8 @@ func (l *Loop) notify(
 	ctx context.Context, to elector.NodeID, group string, kind uint8, body any,
 ) error {
 	for n := (netmesh.Note{Group: group, Kind: kind, Body: pack(body)}); !l.mesh.Notify(to, n); {
-		l.calls.mu.Lock()
-		_, linked := l.calls.links[to]
-		l.calls.mu.Unlock()
-		if !linked {
-			return errors.New("the link ended")
+		if linked, _ := l.calls.link(to); !linked {
+			return errors.New("there is no link")
 		}
 		select {
 		case <-time.After(noRoomFor):

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,10 +27,14 @@ type Election struct {
 
 	common   *common
 	recorded atomic.Pointer[Recorded]
-	dropped  atomic.Bool // the driver forgets it once it has ended
-	workEnd  atomic.Pointer[WorkEnd]
-	waits    bool   // it is in the list waiting, whose lock guards this field
-	g        *group // for the driver only
+
+	candidacy sync.Mutex  // guards the next two fields
+	voter     bool        // this node is one of the voters, as far as it knows
+	candidate bool        // it is to stand, whenever it is a voter
+	dropped   atomic.Bool // the driver forgets it once it has ended
+	workEnd   atomic.Pointer[WorkEnd]
+	waits     bool   // it is in the list waiting, whose lock guards this field
+	g         *group // for the driver only
 }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
@@ -57,6 +62,8 @@ type group struct {
 	silences   map[elector.NodeID]silences // by voter
 	writes     []*write                    // values that wait to be written
 	writing    *write                      // the newest that was written, until its fate is known
+	newest     lsn.LSN                     // of the record that was accepted last
+	newestAt   elector.Time                // when that was
 	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
 	handovers  []chan bool                 // of the callers that wait; gets whether this node leads
 }
@@ -89,7 +96,8 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	}
 	e.workEnd.Store(&WorkEnd{})
 	e.recorded.Store(&Recorded{newer: make(chan struct{})})
-	mayStand := !s.Elector.NotCandidate && !s.Elector.Observer()
+	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
+	mayStand := e.voter && e.candidate
 	if mayStand {
 		close(e.Stood)
 	}
@@ -111,6 +119,42 @@ func (e *Election) Leading() bool { return e.common.Now() < e.LeaseEnd() }
 
 // promise is how long a promise to a leader binds.
 func (e *Election) promise() time.Duration { return e.Config.Timing.Promise() }
+
+// IsVoter reports whether this node is one of the voters, as far as it knows.
+func (e *Election) IsVoter() bool {
+	e.candidacy.Lock()
+	defer e.candidacy.Unlock()
+	return e.voter
+}
+
+// SetCandidate says whether this node is to stand whenever it is a voter. It returns whether it was
+// to stand before, or why the election has ended.
+func (e *Election) SetCandidate(candidate bool) (before bool, err error) {
+	e.candidacy.Lock()
+	defer e.candidacy.Unlock()
+	e.candidate = candidate
+	return e.stand()
+}
+
+// setVoter says whether this node is one of the voters.
+func (e *Election) setVoter(voter bool) {
+	e.candidacy.Lock()
+	defer e.candidacy.Unlock()
+	if e.voter != voter {
+		e.voter = voter
+		_, _ = e.stand() // of an election that has ended it does not matter
+	}
+}
+
+// stand lets the node stand if it is a voter and is to stand. The caller holds the lock.
+func (e *Election) stand() (before bool, err error) {
+	may := e.voter && e.candidate
+	was, err := e.Change(leadership.Candidacy{MayStand: may})
+	if may && !was.Stood && err == nil {
+		close(e.Stood)
+	}
+	return was.MayStand, err
+}
 
 // inTurn reports whether nodes stand by rank and round trips.
 func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }

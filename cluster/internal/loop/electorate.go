@@ -16,6 +16,7 @@ import (
 type VoterChange struct {
 	Add, Remove elector.NodeID // one of them is ""
 	DryRun      bool           // says what would happen, and what is wrong
+	Assumed     []VoterChange  // by a dry run, to be done before
 }
 
 // progress is how far a change is.
@@ -63,6 +64,9 @@ func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
 		return now, err
 	}
 	settled := st.InSync && st.Accepted.LSN == st.Committed.LSN
+	for _, before := range c.Assumed {
+		voters = before.apply(voters, elector.Identity{})
+	}
 	if now, err = d.judge(g, voters, c); now.done && !settled {
 		now = progress{text: "waiting for the record to be committed"}
 	}
@@ -72,14 +76,25 @@ func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
 	if len(st.Behind) > 0 {
 		now.text += "; waiting for the record on " + words.List(st.Behind)
 	}
-	want := elector.ChangeVoters{Remove: c.Remove}
-	if c.Add != "" {
-		want.Add = elector.Voter{Node: c.Add, Identity: d.identities[c.Add]}
-	}
-	if st.Change != want {
+	if want := d.input(c); st.Change != want {
 		d.step(g, want)
 	}
 	return now, nil
+}
+
+// input is a change as the machine gets it.
+func (d *Driver) input(c VoterChange) elector.ChangeVoters {
+	return elector.ChangeVoters{
+		Add: elector.Voter{Node: c.Add, Identity: d.identities[c.Add]}, Remove: c.Remove,
+	}
+}
+
+// apply returns the voters after a change.
+func (c *VoterChange) apply(voters elector.Roster, identity elector.Identity) elector.Roster {
+	if c.Add != "" {
+		voters = voters.With(elector.Voter{Node: c.Add, Identity: identity})
+	}
+	return voters.Without(c.Remove)
 }
 
 // giveUp ends a change that was not written.
@@ -107,11 +122,7 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	refuse := func(format string, args ...any) (progress, error) {
 		return progress{}, fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 	}
-	change, after := elector.ChangeVoters{Remove: c.Remove}, voters.Without(c.Remove)
-	if c.Add != "" {
-		change.Add = elector.Voter{Node: c.Add, Identity: d.identities[c.Add]}
-		after = voters.With(change.Add)
-	}
+	change, after := d.input(c), c.apply(voters, d.identities[c.Add])
 	old, isVoter := voters.Find(c.Add + c.Remove)
 	another := old.Identity != (elector.Identity{}) && change.Add.Identity != (elector.Identity{}) &&
 		old.Identity != change.Add.Identity
@@ -124,12 +135,17 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	case c.Remove != "" && !isVoter:
 		return progress{done: true, text: fmt.Sprintf("%s is no voter", c.Remove)}, nil
 	case len(after.Voters()) == 0:
-		return refuse("%s is the only voter", c.Remove)
+		return refuse("%s is the only voter: add another one first", c.Remove)
+	}
+	if linked, knows := d.calls.link(c.Add); c.Add != "" && !linked {
+		return refuse("leader %s has no link to %s: start it, with an address to join", d.Node, c.Add)
+	} else if c.Add != "" && !knows {
+		return refuse("%s runs a build that knows no records: upgrade it", c.Add)
 	}
 	up := slices.DeleteFunc(after.Voters(), func(v elector.Voter) bool { return !d.connected(v) })
 	if need := elector.Majority(len(after.Voters())); len(up) < need {
-		return refuse("%d of the voters %s would be needed, and %d are connected: start the others, "+
-			"or add a voter first", need, after, len(up))
+		return refuse("the voters would be %s; %d of them would be needed, and %d are connected to "+
+			"leader %s: start the others, or add a voter first", names(after), need, len(up), d.Node)
 	}
 	if err := d.mayBegin(g); err != nil {
 		return now, err
@@ -142,15 +158,24 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 		now.text = fmt.Sprintf("leader %s hands over to %s first", d.Node, now.handOver)
 		return now, nil
 	}
-	if err := g.machine.Changeable(change); err != nil {
+	if err := g.machine.Changeable(change); err != nil && len(c.Assumed) == 0 {
 		return refuse("%w", err)
 	}
 	if c.Add != "" {
-		now.text = fmt.Sprintf("%s becomes a voter beside %s", c.Add, voters)
+		now.text = fmt.Sprintf("%s becomes a voter; the voters are then %s", c.Add, names(after))
 	} else {
-		now.text = fmt.Sprintf("%s is removed, and %s are left", c.Remove, after)
+		now.text = fmt.Sprintf("%s is removed; the voters are then %s", c.Remove, names(after))
 	}
 	return now, nil
+}
+
+// names lists voters.
+func names(voters elector.Roster) string {
+	var all []elector.NodeID
+	for _, v := range voters.Voters() {
+		all = append(all, v.Node)
+	}
+	return words.List(all)
 }
 
 // connected reports whether a voter is this node, or there is a link to its data directory.

@@ -139,6 +139,10 @@ func (d *Driver) mayBegin(g *group) error {
 // showRecord shows the record that is committed after a step, and answers who published it.
 func (g *group) showRecord() {
 	newest, committed := g.machine.Versions()
+	if newest != g.newest {
+		g.newest, g.newestAt = newest, g.common.Now()
+		g.setVoter(g.machine.MayVote())
+	}
 	if w := g.writing; w != nil && w.lsn == (lsn.LSN{}) {
 		w.lsn = newest
 	}
