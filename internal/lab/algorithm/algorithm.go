@@ -102,9 +102,9 @@ type Leased interface {
 }
 
 // Input is something that happened to a node: Start, Received, or one of elector's inputs
-// elector.Tick, LinkUp, LinkDown, Died, Measured, Persisted, Eligible, Guard, Transfer,
-// Resign, Pause and Stop. A machine ignores what its algorithm does not know; but after
-// Stop it takes part no more, and its View's role is elector.Dormant.
+// elector.Tick, LinkUp, LinkDown, Died, Measured, Persisted, Publish, ChangeVoters, Eligible,
+// Guard, Transfer, Resign, Pause and Stop. A machine ignores what its algorithm does not know; but
+// after Stop it takes part no more, and its View's role is elector.Dormant.
 type Input any
 
 // Start begins taking part.
@@ -122,8 +122,9 @@ type Disk any
 
 // Received hands over a message from a peer.
 type Received struct {
-	From    NodeID
-	Message Message
+	From     NodeID
+	Identity elector.Identity // of the disk of the process that sent it
+	Message  Message
 }
 
 // Message is what the machines of one algorithm send each other: a struct with exported

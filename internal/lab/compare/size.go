@@ -3,12 +3,17 @@ package compare
 import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
 // frameHeader is what the mesh puts before a message: its length and kind. A kind that an algorithm
 // has as text is left out of the message (`codec:"-"`).
 const frameHeader = 5
+
+// recordFields are the bytes of the fields about a record. The mesh sends them only in an election
+// that has one.
+const recordFields = 38
 
 // msgpack is as the mesh has it, without the names of fields.
 var msgpack = func() *codec.MsgpackHandle {
@@ -32,6 +37,9 @@ func (s *sizes) observe(e *sim.Event) {
 		panic(err) // messages are structs of basic types
 	}
 	s.bytes += frameHeader + len(s.buffer)
+	if m, ok := e.Message.(ours.Message); ok && m.Record.IsZero() {
+		s.bytes -= recordFields
+	}
 	s.messages++
 }
 

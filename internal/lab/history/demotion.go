@@ -44,15 +44,17 @@ func (h *History) needless(from, to time.Duration) (n int) {
 // act: the store, or a quorum that ran as well.
 func (h *History) wasWell(id NodeID, from, to time.Duration) bool {
 	apart, voters := h.apart(id, from, to), 0
+	all, quorum := h.electorate(h.Lane(id).At(from).Accepted)
 	for i := range h.Lanes {
-		if l := &h.Lanes[i]; l.Voter && !apart[l.Node] && l.ran(from, to) {
+		l := &h.Lanes[i]
+		if slices.Contains(all, l.Node) && !apart[l.Node] && l.ran(from, to) {
 			voters++
 		}
 	}
 	if h.Store != nil {
 		return h.Lane(id).ran(from, to) && h.Store.ran(from, to) && !apart[h.Store.Node]
 	}
-	return h.Lane(id).ran(from, to) && voters >= h.Quorum
+	return h.Lane(id).ran(from, to) && voters >= quorum
 }
 
 // ran reports whether the node's process ran from one moment to another.

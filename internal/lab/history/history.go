@@ -35,7 +35,8 @@ type History struct {
 	Store     *Lane
 	StoreCuts []Cut
 
-	Lanes    []Lane // in the order of the scenario's nodes
+	Lanes    []Lane   // in the order of the scenario's nodes
+	Records  []Record // all versions that any node has had, in no order
 	Cuts     []Cut
 	Marks    []Mark   // the timeline as it was played, in order of time
 	Arrows   []Arrow  // the first MaxArrows messages, in order of sending; none if not recorded
@@ -74,9 +75,18 @@ type Span struct {
 	Term     lsn.Term     // of the leadership that it holds or follows, or else its own
 	MaxTerm  lsn.Term     // the highest that it knows of as its own
 	Leader   NodeID       // that it follows, or itself if it leads; "" for none
+	Accepted lsn.LSN      // the newest record that the node has; zero for none
+	Shown    lsn.LSN      // the newest that it knows to be committed; zero for none since its start
 	// LeaseUntil is when the lease of a LEADER runs out unless renewed after the
 	// span; Forever where there are no leases, 0 for others.
 	LeaseUntil time.Duration
+}
+
+// Record is a version of the election's record.
+type Record struct {
+	LSN    lsn.LSN
+	Value  string // "" for none
+	Voters []NodeID
 }
 
 // Transition is a change of role or leader.

@@ -135,12 +135,14 @@ func (h *History) LeaderAt(t time.Duration) NodeID {
 // follow reports whether a quorum follows a node that has what it needs to act.
 func (h *History) follow(id NodeID, t time.Duration) bool {
 	apart, count := h.apart(id, t, t), 0
+	voters, quorum := h.electorate(h.Lane(id).At(t).Accepted)
 	for i := range h.Lanes {
-		if l := &h.Lanes[i]; l.follows(id, t) && (h.Store != nil || !apart[l.Node]) {
+		l := &h.Lanes[i]
+		if slices.Contains(voters, l.Node) && l.follows(id, t) && (h.Store != nil || !apart[l.Node]) {
 			count++
 		}
 	}
-	return count >= h.Quorum &&
+	return count >= quorum &&
 		(h.Store == nil || h.Store.At(t).Process == Up && !apart[h.Store.Node])
 }
 
@@ -178,7 +180,40 @@ func (h *History) ClaimantsAt(t time.Duration) (nodes []NodeID) {
 
 func (l *Lane) follows(id NodeID, t time.Duration) bool {
 	s := l.At(t)
-	return l.Voter && s.Process != Down && s.Leader == id
+	return s.Process != Down && s.Leader == id
+}
+
+// Record is the version of that LSN; the zero Record if no node has had it.
+func (h *History) Record(at lsn.LSN) Record {
+	i := slices.IndexFunc(h.Records, func(r Record) bool { return r.LSN == at })
+	if i < 0 {
+		return Record{}
+	}
+	return h.Records[i]
+}
+
+// electorate are the voters of a record and how many lead; without one, those of the scenario.
+func (h *History) electorate(at lsn.LSN) (voters []NodeID, quorum int) {
+	if r := h.Record(at); r.LSN != (lsn.LSN{}) {
+		return r.Voters, elector.Majority(len(r.Voters))
+	}
+	for _, l := range h.Lanes {
+		if l.Voter {
+			voters = append(voters, l.Node)
+		}
+	}
+	return voters, h.Quorum
+}
+
+// NewestAt is the newest record that any node shows at a moment, and the voters then.
+func (h *History) NewestAt(t time.Duration) (newest Record, voters []NodeID) {
+	for i := range h.Lanes {
+		if at := h.Lanes[i].At(t).Shown; newest.LSN.Less(at) {
+			newest = h.Record(at)
+		}
+	}
+	voters, _ = h.electorate(newest.LSN)
+	return newest, voters
 }
 
 // Reign is a time in which one node leads, or none does.

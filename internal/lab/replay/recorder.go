@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -135,6 +136,35 @@ func (r *Recorder) Transition(
 	})
 }
 
+// Accepted says which record is the newest that a node has.
+func (r *Recorder) Accepted(at time.Duration, id history.NodeID, rec history.Record) {
+	r.know(rec)
+	r.Change(at, id, func(s *history.Span) { s.Accepted = rec.LSN })
+}
+
+// Shown says which record is the newest that a node knows to be committed.
+func (r *Recorder) Shown(at time.Duration, id history.NodeID, rec history.Record) {
+	r.know(rec)
+	r.Change(at, id, func(s *history.Span) {
+		s.Shown = rec.LSN
+		if s.Accepted.Less(rec.LSN) {
+			s.Accepted = rec.LSN
+		}
+	})
+}
+
+// know notes a version. That an LSN has one content is an invariant of the protocol.
+func (r *Recorder) know(rec history.Record) {
+	h := r.History
+	switch known := h.Record(rec.LSN); {
+	case rec.LSN == lsn.LSN{}:
+	case known.LSN != rec.LSN:
+		h.Records = append(h.Records, rec)
+	case known.Value != rec.Value || !slices.Equal(known.Voters, rec.Voters):
+		h.Broken = append(h.Broken, fmt.Sprintf("V1 violated: %s is %v and %v", rec.LSN, known, rec))
+	}
+}
+
 // Lease says that the node's lease, if it leads, runs until then at least.
 func (r *Recorder) Lease(id history.NodeID, until time.Duration) {
 	if l := r.lanes[id]; l != nil && l.now.Role == elector.Leader {
@@ -181,9 +211,12 @@ func (r *Recorder) openCut(p scenario.Pair) int {
 	return slices.IndexFunc(r.cuts, is)
 }
 
-// Mark notes a step of the timeline; note says why it had no effect.
-func (r *Recorder) Mark(at time.Duration, text, note string) {
+// Mark notes a step of the timeline; note says why it had no effect. What is returned notes that
+// later.
+func (r *Recorder) Mark(at time.Duration, text, note string) (later func(note string)) {
+	i := len(r.History.Marks)
 	r.History.Marks = append(r.History.Marks, history.Mark{At: at, Text: text, Note: note})
+	return func(note string) { r.History.Marks[i].Note = note }
 }
 
 // Sent counts a message.

@@ -34,6 +34,9 @@ func (r Reduced) Apply(sc *scenario.Scenario) *scenario.Scenario {
 			small.Nodes = append(small.Nodes, n)
 		}
 	}
+	if gone(sc.Begin.Leader) {
+		small.Begin = scenario.Begin{}
+	}
 	small.Election.Voters = slices.DeleteFunc(slices.Clone(sc.Election.Voters), gone)
 	for i, step := range sc.Timeline {
 		if slices.Contains(r.Drop, i+1) || step.At > small.Duration {

@@ -52,6 +52,9 @@ type player struct {
 // same history on every machine. The error is about a scenario that cannot be
 // begun; what goes wrong later is in the run.
 func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
+	if err := playable(sc, o.Algorithm); err != nil {
+		return verdict.Run{}, err
+	}
 	p := &player{sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows}
 	if o.Algorithm.New == nil {
 		o.Algorithm = ours.Elector
@@ -105,6 +108,21 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		sc = withTermsOf(sc, h)
 	}
 	return verdict.New(sc, h), nil
+}
+
+// playable says why an algorithm cannot play a scenario; nil if it can.
+func playable(sc *scenario.Scenario, a algorithm.Algorithm) error {
+	if a.New == nil || a.Name == ours.Elector.Name {
+		return nil
+	}
+	for _, step := range sc.Timeline {
+		if slices.Contains(scenario.RecordActions, step.Action.Do) || step.Action.Join ||
+			step.Action.Lost != nil {
+			return fmt.Errorf("%s:%d: %s: %s keeps no record and does not change its voters: "+
+				"play this file with %s", sc.File, step.Pos.Line, step.Text, a.Name, ours.Elector.Name)
+		}
+	}
+	return nil
 }
 
 // withTermsOf is the scenario with the terms that it expects counted from the term in which the
@@ -180,9 +198,28 @@ func (p *player) observe(e *sim.Event) {
 		if e.Term > p.rec.Now(e.Node).MaxTerm {
 			p.rec.Change(at, e.Node, func(s *history.Span) { s.MaxTerm = e.Term })
 		}
+	case sim.EventAccepted:
+		p.rec.Accepted(at, e.Node, p.record(e.Detail))
+	case sim.EventShown:
+		p.rec.Shown(at, e.Node, p.record(e.Detail))
 	case sim.EventTransition:
 		p.rec.Transition(at, e.Node, e.Transition, e.Why)
 	}
+}
+
+// record is a record in the words of the scenario.
+func (p *player) record(detail any) history.Record {
+	r := detail.(elector.Record)
+	rec := history.Record{LSN: r.LSN}
+	for _, v := range r.Voters.Voters() {
+		rec.Voters = append(rec.Voters, v.Node)
+	}
+	for _, step := range p.sc.Timeline {
+		if text := step.Action.Value; text != "" && sim.ValueOf(text).Hash == r.Value.Hash {
+			rec.Value = text
+		}
+	}
+	return rec
 }
 
 // noteLease looks how long a leader's lease runs by now. It runs before what may end its
@@ -217,8 +254,11 @@ func (p *player) noteDelivered(e *sim.Event) {
 
 // act does one step of the timeline to the simulated cluster.
 func (p *player) act(step *scenario.Step) error {
-	note, err := p.do(step.Action)
-	p.rec.Mark(step.At, step.Text, note)
+	later := p.rec.Mark(step.At, step.Text, "")
+	note, err := p.do(step.Action, later)
+	if note != "" {
+		later(note)
+	}
 	var broken *spec.Violation
 	if err != nil && !errors.As(err, &broken) {
 		return fmt.Errorf("%s:%d: %s: %w", p.sc.File, step.Pos.Line, step.Text, err)
@@ -226,8 +266,8 @@ func (p *player) act(step *scenario.Step) error {
 	return err
 }
 
-// do does an action. The note says why it had no effect.
-func (p *player) do(a scenario.Action) (note string, err error) {
+// do does an action. The note says why it had no effect, and later says it later.
+func (p *player) do(a scenario.Action, later func(string)) (note string, err error) {
 	s := p.sim
 	switch a.Do {
 	case "cut", "reset", "heal", "partition", "link":
@@ -248,17 +288,29 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 			note = err.Error()
 		}
 		return note, s.Err()
+	case "publish", "add-voter", "remove-voter", "replace-voter":
+		ask := sim.Ask{Via: a.Via, Value: a.Value, Add: a.Add, Remove: a.Remove}
+		return "", s.Ask(ask, func(err error) {
+			if err != nil {
+				later(err.Error())
+			}
+		})
 	case "crash":
 		how := sim.Crash{Unsynced: sim.Unsynced(a.Unsynced)}
 		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Crash(id, how) })
 	case "restart":
 		return "", each(a.Nodes, func(id elector.NodeID) error {
+			err := error(nil)
 			if a.Wipe {
-				if err := s.Wipe(id); err != nil {
-					return err
-				}
+				err = s.Wipe(id)
 			}
-			return s.Restart(id)
+			if a.Join {
+				err = errors.Join(err, s.Join(id))
+			}
+			if a.Lost != nil {
+				err = errors.Join(err, s.Declare(id, a.Lost))
+			}
+			return errors.Join(err, s.Restart(id))
 		})
 	case "pause":
 		return "", each(a.Nodes, s.Pause)

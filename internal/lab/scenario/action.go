@@ -26,9 +26,16 @@ type actionKeys struct {
 	StepDown  names `yaml:"step-down"`
 	Unfit     names
 	Fit       names
+	Publish   scalar
+	AddVoter  names                `yaml:"add-voter"`
+	RemVoter  names                `yaml:"remove-voter"`
+	Replace   mapping[replaceKeys] `yaml:"replace-voter"`
 
-	How, Unsynced, Wipe, For scalar
+	How, Unsynced, Wipe, Join, For, Via scalar
+	Lost                                names
 }
+
+type replaceKeys struct{ Old, New scalar }
 
 type setLinkKeys struct {
 	Between  names
@@ -39,8 +46,12 @@ type transferKeys struct{ To scalar }
 
 // modifiers are the keys that say how, each with the actions that they go with.
 var modifiers = map[string][]string{
-	"how": {"cut", "isolate"}, "unsynced": {"crash"}, "wipe": {"restart"}, "for": {"step-down"},
+	"how": {"cut", "isolate"}, "unsynced": {"crash"}, "wipe": {"restart"}, "join": {"restart"},
+	"lost": {"restart"}, "for": {"step-down"}, "via": RecordActions,
 }
+
+// RecordActions are the words of those on the election's record.
+var RecordActions = []string{"publish", "add-voter", "remove-voter", "replace-voter"}
 
 // actionNames are the keys of actions, in the order of the struct.
 func actionNames() []string {
@@ -55,9 +66,13 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 	if a.Do, ok = b.one(k, actionNames(), step, "a step does"); !ok {
 		return a, "", false
 	}
+	said := map[string]place{"lost": k.Lost.place}
 	for how, s := range fieldsOf[scalar](k) {
-		if s.there() && !slices.Contains(modifiers[how], a.Do) {
-			b.at(s.place, "%s does not go with %s", how, a.Do)
+		said[how] = s.place
+	}
+	for how, with := range modifiers {
+		if said[how].there() && !slices.Contains(with, a.Do) {
+			b.at(said[how], "%s does not go with %s", how, a.Do)
 		}
 	}
 	switch a.Do {
@@ -76,6 +91,8 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 			a.To, _ = b.known(to)
 			text += " to " + to.text
 		}
+	case "publish", "add-voter", "remove-voter", "replace-voter":
+		text = b.record(k, step, &a)
 	default:
 		text = b.process(k, *fieldsOf[names](k)[a.Do], &a)
 	}
@@ -185,6 +202,42 @@ func (b *builder) setLink(m mapping[setLinkKeys], a *Action) []string {
 	return append(l.texts, said...)
 }
 
+// record reads what an application or an operator asks of the election's record.
+func (b *builder) record(k *actionKeys, step place, a *Action) (text string) {
+	if b.s.Election.UnsafeNoScouting || b.s.Election.UnsafeQuorum {
+		b.at(step, "%s needs a safe election: leave out scouting: false and unsafe_quorum", a.Do)
+	}
+	switch a.Do {
+	case "publish":
+		read(b, k.Publish, &a.Value, parseLine)
+		text = "publish " + a.Value
+	case "add-voter":
+		a.Add = b.list(k.AddVoter, b.known)
+		text = phrase(a.Do, texts(a.Add))
+	case "remove-voter":
+		a.Remove = b.list(k.RemVoter, b.known)
+		text = phrase(a.Do, texts(a.Remove))
+	case "replace-voter":
+		in := k.Replace.keys
+		if !in.Old.there() || !in.New.there() {
+			b.at(k.Replace.place, "replace-voter says old and new, as in {old: b, new: e}; "+
+				"they are the same for a machine with a new disk")
+			return ""
+		}
+		from, okFrom := b.known(in.Old)
+		to, okTo := b.known(in.New)
+		if okFrom && okTo {
+			a.Remove, a.Add = []NodeID{from}, []NodeID{to}
+		}
+		text = "replace-voter " + in.Old.text + " by " + in.New.text
+	}
+	if k.Via.there() {
+		a.Via, _ = b.known(k.Via)
+		text += " via " + k.Via.text
+	}
+	return text
+}
+
 // process reads what is done to the processes of nodes.
 func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
 	a.Nodes = b.list(nodes, b.known)
@@ -195,6 +248,12 @@ func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
 	}
 	if read(b, k.Wipe, &a.Wipe, parseFlag); a.Wipe {
 		text += " (wiped)"
+	}
+	if a.Lost = b.list(k.Lost, b.known); len(a.Lost) > 0 {
+		text += phrase(" after an emergency that lost", texts(a.Lost))
+	}
+	if read(b, k.Join, &a.Join, parseFlag); a.Join {
+		text += " (joins)"
 	}
 	if read(b, k.For, &a.Rest, parseDuration) {
 		text += " (for " + span(a.Rest) + ")"
@@ -210,7 +269,8 @@ func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
 func Without(a Action, gone []NodeID) (left Action, ok bool) {
 	isGone := func(id NodeID) bool { return slices.Contains(gone, id) }
 	about := func() int {
-		return len(a.Nodes) + len(a.Reset) + len(a.Cut) + len(a.Heal) + len(a.Linked)
+		return len(a.Nodes) + len(a.Reset) + len(a.Cut) + len(a.Heal) + len(a.Linked) +
+			len(a.Add) + len(a.Remove)
 	}
 	had := about() > 0
 	a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), isGone)
@@ -219,5 +279,8 @@ func Without(a Action, gone []NodeID) (left Action, ok bool) {
 			return isGone(p.From) || isGone(p.To)
 		})
 	}
-	return a, !(had && about() == 0) && !isGone(a.To)
+	a.Lost = slices.DeleteFunc(slices.Clone(a.Lost), isGone)
+	a.Add = slices.DeleteFunc(slices.Clone(a.Add), isGone)
+	a.Remove = slices.DeleteFunc(slices.Clone(a.Remove), isGone)
+	return a, !(had && about() == 0) && !isGone(a.To) && !isGone(a.Via)
 }

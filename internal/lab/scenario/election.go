@@ -77,7 +77,8 @@ func (b *builder) election(k *fileKeys) {
 // would be wrong. More voters than it takes are wrong only if it plays: other algorithms may.
 func (b *builder) validate(k *fileKeys) {
 	var found *elector.ConfigError
-	if len(b.s.Election.Voters) == 0 || !errors.As(b.s.Config(b.s.Nodes[0]).Validate(), &found) {
+	voters := b.s.Election.Voters
+	if len(voters) == 0 || !errors.As(b.s.Config(*b.s.node(voters[0])).Validate(), &found) {
 		return
 	}
 	settings := fieldsOf[scalar](&k.Elector.keys)

@@ -21,10 +21,18 @@ type expectKeys struct {
 	MaxTerm           scalar `yaml:"max_term"`
 	Availability      bounds
 	MessagesPerSecond bounds `yaml:"messages_per_second"`
+	Record            scalar
+	Voters            names
+	NotElected        names `yaml:"not_elected"`
+	Refused           scalar
 
 	Term      scalar
 	Followers names
+	ShownBy   names `yaml:"shown_by"`
 }
+
+// companions are the keys that go with one of those of what can be wanted.
+var companions = map[string]string{"term": "leader", "followers": "leader", "shown_by": "record"}
 
 // bounds is an exact figure or {min, max}.
 type bounds struct {
@@ -56,7 +64,7 @@ func (b *builder) expectations(all []mapping[expectKeys]) {
 }
 
 // wantNames are the keys of what can be wanted.
-func wantNames() []string { return keyNames[expectKeys]()[3:10] }
+func wantNames() []string { return keyNames[expectKeys]()[3:14] }
 
 // want reads the one thing that an expectation wants, and returns its text; false if a
 // problem was reported that leaves nothing to check.
@@ -64,8 +72,8 @@ func (b *builder) want(k *expectKeys, at place, w *Want) (text string, ok bool) 
 	if w.Key, ok = b.one(k, wantNames(), at, "an expectation wants"); !ok {
 		return "", false
 	}
-	for _, with := range []place{k.Term.place, k.Followers.place} {
-		if with.there() && !k.Leader.there() {
+	for _, with := range []place{k.Term.place, k.Followers.place, k.ShownBy.place} {
+		if with.there() && companions[with.key] != w.Key {
 			b.at(with, "%s does not go with %s", with.key, w.Key)
 		}
 	}
@@ -88,17 +96,42 @@ func (b *builder) want(k *expectKeys, at place, w *Want) (text string, ok bool) 
 	case "availability":
 		show := func(f float64) string { return percent(int(math.Round(f * million))) }
 		text = "availability " + b.bounds(k.Availability, &w.Range, parsePart, show)
+	case "record":
+		text = b.wantRecord(k, w)
+	case "voters":
+		w.Nodes = b.list(k.Voters, b.known)
+		text = phrase("voters", texts(w.Nodes))
+	case "not_elected":
+		w.Nodes = b.list(k.NotElected, b.known)
+		text = phrase("never elected", texts(w.Nodes))
+	case "refused":
+		ok = read(b, k.Refused, &w.Do, oneOf("one of "+strings.Join(RecordActions, ", "),
+			RecordActions...))
+		text = "refused " + w.Do
 	case "messages_per_second":
 		text = "messages per second " + b.bounds(k.MessagesPerSecond, &w.Range, parseFigure, number)
 	}
 	return text, ok
 }
 
+// wantRecord reads which value the newest committed record has, and who must know.
+func (b *builder) wantRecord(k *expectKeys, w *Want) string {
+	published := func(s Step) bool { return s.Action.Do == "publish" && s.Action.Value == w.Value }
+	if read(b, k.Record, &w.Value, parseLine) && !slices.ContainsFunc(b.s.Timeline, published) {
+		b.at(k.Record.place, "no step publishes %q", w.Value)
+	}
+	if !k.ShownBy.there() {
+		return "record " + w.Value
+	}
+	w.Nodes = b.list(k.ShownBy, b.known)
+	return "record " + w.Value + phrase(" shown by", texts(w.Nodes))
+}
+
 // leader reads who must lead, in which term, and who must follow.
 func (b *builder) leader(k *expectKeys, w *Want) (text string) {
 	if text = "any leader"; k.Leader.word == "any" {
 		for _, n := range b.s.Nodes {
-			if !n.Observer && !n.NotCandidate {
+			if (!n.Observer || b.s.added(n.ID)) && !n.NotCandidate {
 				w.Nodes = append(w.Nodes, n.ID)
 			}
 		}
@@ -195,7 +228,9 @@ func (b *builder) window(k *expectKeys, e *Expectation) {
 }
 
 // throughout reports whether it must be seen at every moment of a window.
-func (w Want) throughout() bool { return w.Key == "leader" || w.Key == "no_leader" }
+func (w Want) throughout() bool {
+	return w.Key == "leader" || w.Key == "no_leader" || w.Key == "record" || w.Key == "voters"
+}
 
 // when ends an expectation's text.
 func (e Expectation) when() string {

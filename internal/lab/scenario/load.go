@@ -225,6 +225,9 @@ func (b *builder) begin(m mapping[beginKeys]) {
 func (s *Scenario) Config(n Node) elector.Config {
 	c := s.Election
 	c.Self, c.Priority, c.NotCandidate = n.ID, n.Priority, n.NotCandidate
+	if n.Join {
+		c.Voters, c.Quorum = nil, 0
+	}
 	return c
 }
 

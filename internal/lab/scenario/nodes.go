@@ -17,7 +17,7 @@ const (
 type nodeKeys struct {
 	Candidate, Observer, Priority scalar
 	ClockRate                     scalar `yaml:"clock_rate"`
-	Term, Absent                  scalar
+	Term, Absent, Join            scalar
 }
 
 // nodeList is a list of names, or a mapping from names to what is special.
@@ -107,6 +107,9 @@ func (b *builder) special(k *nodeKeys, n *Node) {
 	read(b, k.ClockRate, &n.ClockRatePPM, parseRate)
 	read(b, k.Term, &n.Term, parseTerm)
 	read(b, k.Absent, &n.Absent, parseFlag)
+	if read(b, k.Join, &n.Join, parseFlag); n.Join {
+		n.Observer = true
+	}
 }
 
 // node returns the node of that name, or nil.
@@ -147,7 +150,7 @@ func (b *builder) candidate(name scalar) (NodeID, bool) {
 		return "", false
 	}
 	switch n := b.s.node(id); {
-	case n.Observer:
+	case n.Observer && !b.s.added(id):
 		b.at(name.place, "%s is an observer and can never lead: name a voter", id)
 	case n.NotCandidate:
 		b.at(name.place, "%s is no candidate and can never lead: name a node that is one", id)
@@ -155,6 +158,13 @@ func (b *builder) candidate(name scalar) (NodeID, bool) {
 		return id, true
 	}
 	return "", false
+}
+
+// added reports whether the timeline makes a node a voter.
+func (s *Scenario) added(id NodeID) bool {
+	return slices.ContainsFunc(s.Timeline, func(step Step) bool {
+		return slices.Contains(step.Action.Add, id)
+	})
 }
 
 // list reads one or more distinct names with one of the two readers above.

@@ -42,7 +42,9 @@ func TestReferenceNamesEveryKey(t *testing.T) {
 }
 
 // inText are keys that are explained in a row of another.
-var inText = map[string][]string{"Timeline": {"at", "how", "unsynced", "wipe", "for"}}
+var inText = map[string][]string{
+	"Timeline": {"at", "how", "unsynced", "wipe", "for", "join", "lost", "via"},
+}
 
 // rows returns the keys that begin the entries of a section's lists.
 func rows(section string) (keys []string) {

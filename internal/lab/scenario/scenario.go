@@ -60,6 +60,7 @@ type Node struct {
 	ClockRatePPM int64    // how much faster than true time its clock runs
 	Term         lsn.Term // that its disk holds at first; 0 for a new disk
 	Absent       bool     // does not start by itself; a restart starts it
+	Join         bool     // an observer that knows no voters
 }
 
 // Begin is a leadership that is established at time 0; none if Leader is "".
@@ -103,8 +104,14 @@ type Action struct {
 	Nodes    []NodeID
 	Unsynced string        // crash: "lose" or "keep" what is being written; by chance if ""
 	Wipe     bool          // restart: on an empty disk
+	Join     bool          // restart: as a node that knows no voters
+	Lost     []NodeID      // restart: after an emergency that declared these lost
 	Rest     time.Duration // step-down: for so long the nodes must not stand
 	To       NodeID        // transfer: whom the leader hands over to; the best if ""
+	Value    string        // publish
+	Add      []NodeID      // add-voter, replace-voter
+	Remove   []NodeID      // remove-voter, replace-voter
+	Via      NodeID        // the node that is asked for these; "" for the leader
 }
 
 // Expectation is one thing that must be seen, at a moment (From equals To) or in
@@ -124,8 +131,12 @@ func (e Expectation) Moment() bool { return e.From == e.To }
 type Want struct {
 	Key string
 	// Nodes are those of which one leads throughout (leader), or which follow and hold
-	// no leadership throughout (no_leader; all nodes if empty).
+	// no leadership throughout (no_leader; all nodes if empty), which the newest committed record
+	// names (voters), which show the value (record; any node if empty), or which do not come to
+	// lead (not_elected).
 	Nodes     []NodeID
+	Value     string        // record: of the newest committed record
+	Do        string        // refused: the word of an action
 	Followers []NodeID      // leader: all of them follow it
 	Term      lsn.Term      // leader: it leads in this one, if not 0; max_term: the highest
 	Within    time.Duration // leader_within: so long after From somebody must lead

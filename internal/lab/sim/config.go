@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -93,6 +94,12 @@ func (f Faults) withDefaults() Faults {
 	f.ExtraMax = cmp.Or(f.ExtraMax, 10*(f.Delay+f.Jitter))
 	f.LateMax = cmp.Or(f.LateMax, time.Minute)
 	return f
+}
+
+// first is the configuration of a node that knows the voters.
+func (c *Config) first() *elector.Config {
+	i := slices.IndexFunc(c.Nodes, func(n NodeConfig) bool { return len(n.Elector.Voters) > 0 })
+	return &c.Nodes[max(i, 0)].Elector
 }
 
 func (c Config) withDefaults() Config {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -14,9 +15,15 @@ import (
 // noteElector looks at what a step of an elector did, before its messages leave.
 func (s *Sim) noteElector(n *node, in algorithm.Input) {
 	eff := &n.elector.Effects
-	was := n.state.Term
-	if n.state = n.elector.State(); n.state.Term != was {
+	term, accepted, shown := n.state.Term, n.state.Record.Accepted.LSN, n.state.Record.Shown.LSN
+	if n.state = n.elector.State(); n.state.Term != term {
 		s.observe(Event{Kind: EventTerm, Node: n.id, Term: n.state.Term})
+	}
+	if r := n.state.Record.Accepted; r.LSN != accepted {
+		s.observe(Event{Kind: EventAccepted, Node: n.id, Detail: r})
+	}
+	if r := n.state.Record.Shown; r.LSN != shown {
+		s.observe(Event{Kind: EventShown, Node: n.id, Detail: r})
 	}
 	for _, t := range eff.Transitions {
 		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
@@ -47,12 +54,18 @@ func (n *node) noteLease(lease elector.Lease) {
 // serveElector does what a step asked for beside sending.
 func (s *Sim) serveElector(n *node) {
 	anomaly, told := n.elector.Effects.Anomaly, n.elector.Effects.StopWork
+	joined := slices.Clone(n.elector.Effects.Joined)
 	peer := s.byName[anomaly.Peer]
 	if anomaly.Kind == elector.AnomalyAbsurdTerm && peer != nil && peer != n {
 		s.reset(n.link(peer)) // as the machine expects of its driver
 	}
 	s.tendWork(n, told)
 	s.tune(n)
+	for _, id := range joined {
+		if peer := s.byName[id]; peer != nil && peer != n && n.awake() && n.ends(peer).up {
+			s.step(n, elector.LinkUp{Peer: id})
+		}
+	}
 }
 
 // Work is guarded work that a node's application does whenever the node leads:

@@ -44,6 +44,9 @@ const (
 	EventWorkTold              // Node: that was told to stop
 	EventWorkStopped           // Node: that has stopped
 	EventTuned                 // Node, Peer, Detail: elector.Tuned, what it needs of its leader
+	EventAsked                 // Node, Detail: elector.Publish or elector.ChangeVoters
+	EventAccepted              // Node, Detail: elector.Record, the newest that it accepted
+	EventShown                 // Node, Detail: elector.Record, the newest that it knows is committed
 	eventKindEnd
 )
 
@@ -52,7 +55,7 @@ var eventNames = [eventKindEnd]string{
 	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "term", "durable",
 	"transition", "anomaly", "transfer",
 	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
-	"tuned",
+	"tuned", "asked", "accepted", "shown",
 }
 
 // String returns the kind's name in lower case.
@@ -90,7 +93,7 @@ func (e *Event) String() string {
 		if e.Why != "" {
 			fmt.Fprintf(&b, "; %s", e.Why)
 		}
-	case EventAnomaly, EventTuned, EventLinkFaults:
+	case EventAnomaly, EventTuned, EventLinkFaults, EventAsked, EventAccepted, EventShown:
 		fmt.Fprintf(&b, ": %+v", e.Detail)
 	}
 	return b.String()

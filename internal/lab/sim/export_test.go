@@ -58,13 +58,7 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 }
 
 // Nodes returns the names of all nodes in the order of Config.Nodes.
-func (s *Sim) Nodes() []elector.NodeID {
-	ids := make([]elector.NodeID, len(s.nodes))
-	for i, n := range s.nodes {
-		ids[i] = n.id
-	}
-	return ids
-}
+func (s *Sim) Nodes() []elector.NodeID { return s.ids() }
 
 // View is one node as an omniscient onlooker sees it.
 type View struct {
@@ -72,17 +66,27 @@ type View struct {
 	Running    bool // a process is there; the fields below Disk mean something
 	Paused     bool
 	Disk       elector.Terms
-	Status     elector.Status // times are the node's own
-	Now        elector.Time   // the node's clock
-	LeaseValid bool           // it is the leader, and would say so if asked now
-	LeaseUntil time.Duration  // the end of its lease in simulated time
+	OnDisk     elector.Record
+	Identity   elector.Identity
+	Votes      bool // in an election without a record
+	Record     elector.RecordStatus
+	Voters     []elector.NodeID // that count for it
+	Status     elector.Status   // times are the node's own
+	Now        elector.Time     // the node's clock
+	LeaseValid bool             // it is the leader, and would say so if asked now
+	LeaseUntil time.Duration    // the end of its lease in simulated time
 }
 
 // View returns how a node stands now; it panics if there is no node of that name.
 func (s *Sim) View(id elector.NodeID) View {
 	n := s.byName[id]
-	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms()}
+	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms(),
+		Identity: n.identity(), Votes: !n.Elector.Observer()}
+	if has, ok := n.disk.state.(ours.Disk); ok {
+		v.OnDisk = has.Record
+	}
 	if n.running() {
+		v.Record, v.Voters = n.elector.Record(), n.voters()
 		v.Status, v.Now = n.elector.Status(), n.clock.at(s.now)
 		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil
 	}
@@ -107,6 +111,9 @@ func (s *Sim) IssueAll() error {
 func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
 	if n := s.byName[to]; n.awake() {
 		in := algorithm.Received{From: from, Message: ours.Message{Message: m}}
+		if peer := s.byName[from]; peer != nil {
+			in.Identity = peer.identity()
+		}
 		s.observeMessage(EventDelivered, n.id, from, &happening{in: in})
 		s.hear(n, in)
 	}

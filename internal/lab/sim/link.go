@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -205,13 +206,14 @@ func (s *Sim) connected(l *link, i int) {
 // seconds.
 func (s *Sim) measure(n *node) {
 	var trips []time.Duration
+	voters := n.voters()
 	for _, l := range n.links {
-		if i := l.side(n); l.ends[i].up && !l.nodes[1-i].Elector.Observer() {
+		if i := l.side(n); l.ends[i].up && slices.Contains(voters, l.nodes[1-i].id) {
 			there, back := &l.dirs[1-i].Faults, &l.dirs[i].Faults
 			trips = append(trips, there.Delay+there.Jitter+back.Delay+back.Jitter)
 		}
 	}
-	trip := elector.TripToMajority(trips, len(n.Elector.Voters))
+	trip := elector.TripToMajority(trips, len(voters))
 	if n.running() && n.Elector.Timing.MinRandomWait != 0 && trip != n.roundTrip {
 		n.roundTrip = trip
 		s.hear(n, elector.Measured{RoundTrip: trip})

@@ -87,7 +87,9 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 func (s *Sim) send(n *node, messages []algorithm.Envelope) {
 	for i := range messages {
 		e := &messages[i]
-		in := algorithm.Input(algorithm.Received{From: n.id, Message: e.Message}) // all share it
+		in := algorithm.Input(algorithm.Received{ // all share it
+			From: n.id, Identity: n.identity(), Message: e.Message,
+		})
 		if e.To != elector.AllMembers {
 			if peer := s.byName[e.To]; peer != nil && peer != n {
 				s.transmit(n, peer, in)

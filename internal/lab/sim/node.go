@@ -60,10 +60,15 @@ type unsynced struct {
 	messages []algorithm.Envelope
 }
 
-// terms is what the disk of an elector has; zero for any other.
+// terms are those on the disk of an elector; zero for any other.
 func (d *disk) terms() elector.Terms {
-	terms, _ := d.state.(elector.Terms)
-	return terms
+	has, _ := d.state.(ours.Disk)
+	return has.Terms
+}
+
+// identity is that of the disk that the node has now.
+func (n *node) identity() elector.Identity {
+	return elector.Identity{1, byte(n.index >> 8), byte(n.index), byte(n.disk.identity)}
 }
 
 // link is the link to another node.
@@ -72,6 +77,20 @@ func (n *node) link(to *node) *link {
 		return n.links[to.index-1]
 	}
 	return n.links[to.index]
+}
+
+// voters are those that count for the node.
+func (n *node) voters() []elector.NodeID {
+	if n.elector != nil {
+		return n.elector.Electorate()
+	}
+	return n.Elector.Voters
+}
+
+// ends is the link to another node as this one sees it.
+func (n *node) ends(to *node) *end {
+	l := n.link(to)
+	return &l.ends[l.side(n)]
 }
 
 func (n *node) running() bool { return n.machine != nil }
@@ -198,16 +217,16 @@ func (s *Sim) write(n *node) {
 				s.send(n, u.messages)
 			}
 		}
-		terms, _ := state.(elector.Terms)
-		s.hear(n, elector.Persisted{Term: terms.Reserved})
+		disk, _ := state.(ours.Disk)
+		s.hear(n, elector.Persisted{Term: disk.Terms.Reserved, Record: disk.Record.LSN})
 	})
 }
 
 func (s *Sim) durable(n *node, state algorithm.Disk) {
 	n.disk.state = state
-	terms, ok := state.(elector.Terms)
+	disk, ok := state.(ours.Disk)
 	if ok {
-		s.check(s.spec.Durable(n.id, terms))
+		s.check(s.spec.Durable(n.id, disk.Terms))
 	}
-	s.observe(Event{Kind: EventDurable, Node: n.id, Term: terms.Reserved})
+	s.observe(Event{Kind: EventDurable, Node: n.id, Term: disk.Terms.Reserved})
 }

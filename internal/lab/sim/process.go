@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -109,7 +110,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
 	if n.elector != nil && n.Elector.QoS != (detector.QoS{}) {
-		n.quality = elector.NewLinks(n.Elector.Voters, false)
+		n.quality = elector.NewLinks(s.ids(), false)
 	}
 	if n.elector != nil {
 		s.check(s.spec.Booted(id, n.disk.terms()))
@@ -132,6 +133,37 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 	n.disk = disk{identity: n.disk.identity + 1}
 	s.spec.Wiped(id)
 	s.observe(Event{Kind: EventWiped, Node: id})
+	return nil
+}
+
+// Join lets a node that does not run know no voters from now on: it joins as an observer.
+func (s *Sim) Join(id elector.NodeID) error {
+	n, err := s.process("join", id, false)
+	if err == nil {
+		n.Elector.Voters, n.Elector.Quorum = nil, 0
+	}
+	return err
+}
+
+// emergencyStep is by how much an emergency raises the terms.
+const emergencyStep = 1_000_000_000
+
+// Declare is an emergency: a node that does not run learns that some voters are lost for good.
+func (s *Sim) Declare(id elector.NodeID, lost []elector.NodeID) error {
+	n, err := s.process("declare on", id, false)
+	has, ok := ours.Disk{}, false
+	if err == nil {
+		has, ok = n.disk.state.(ours.Disk)
+	}
+	if !ok {
+		return errors.Join(err, fmt.Errorf("%s cannot lose voters for good", s.cfg.Algorithm.Name))
+	}
+	floor := has.Terms.Reserved + emergencyStep
+	has.Terms = elector.Terms{Entered: floor, Reserved: floor}
+	n.disk.state, n.Elector.Lost, n.Elector.LostUntil = has, lost, floor
+	n.Elector.Voters = slices.DeleteFunc(slices.Clone(n.Elector.Voters), func(id elector.NodeID) bool {
+		return slices.Contains(lost, id)
+	})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -41,7 +42,7 @@ type Action func(*Sim) error
 // configuration, or the violation that the election before time 0 met.
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
-	name, voters := cfg.Algorithm.Name, len(cfg.Nodes[0].Elector.Voters)
+	name, voters := cfg.Algorithm.Name, len(cfg.first().Voters)
 	own := name == ours.Elector.Name || name == ours.WithoutScouting.Name
 	if own && voters > scouting.MaxVoters {
 		return nil, fmt.Errorf("%d nodes vote, but must be at most %d in %s: let the others be "+
@@ -82,7 +83,7 @@ func newSim(cfg Config, seed uint64, scattered bool) (*Sim, error) {
 	if err := s.addNodes(); err != nil {
 		return nil, err
 	}
-	first := cfg.Nodes[0].Elector
+	first := cfg.first()
 	s.spec = spec.NewCluster(first.Voters, first.QuorumSize(), s.checks())
 	if cfg.Begin.Leader != "" {
 		return s, s.begin(scattered)
@@ -118,7 +119,7 @@ func (s *Sim) addNodes() error {
 			entropy: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
 			work:    work{over: longAgo},
 		}
-		n.disk.state = elector.Terms{Entered: nc.Term, Reserved: nc.Term}
+		n.disk.state = ours.Disk{Terms: elector.Terms{Entered: nc.Term, Reserved: nc.Term}}
 		if _, ok := s.newMachine(n).(*ours.Machine); !ok {
 			n.disk.state = nil
 			if nc.Elector.Observer() && n.id != algorithm.StoreNode {
@@ -143,11 +144,21 @@ func (s *Sim) addNodes() error {
 	return nil
 }
 
+// ids are the names of all nodes.
+func (s *Sim) ids() []elector.NodeID {
+	ids := make([]elector.NodeID, len(s.nodes))
+	for i, n := range s.nodes {
+		ids[i] = n.id
+	}
+	return ids
+}
+
 func isStore(n NodeConfig) bool { return n.Elector.Self == algorithm.StoreNode }
 
 // newMachine makes the machine of a node's next process.
 func (s *Sim) newMachine(n *node) algorithm.Machine {
 	c := algorithm.Config{Elector: n.Elector, Order: s.cfg.Order}
+	c.Elector.Identity = n.identity()
 	if n.id == algorithm.StoreNode {
 		return s.cfg.Algorithm.Store(c)
 	}
@@ -170,7 +181,7 @@ func (s *Sim) begin(scattered bool) error {
 			continue
 		}
 		if n.disk.state != nil {
-			n.disk.state = elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}
+			n.disk.state = ours.Disk{Terms: elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}}
 		}
 		start := s.now
 		switch {
@@ -236,13 +247,13 @@ func (s *Sim) leads(n *node) bool {
 // does.
 func (s *Sim) Leader() (id elector.NodeID, ok bool) {
 	for _, n := range s.nodes {
-		followers := 0
-		for _, v := range s.nodes {
-			if v.running() && !v.Elector.Observer() && v.machine.View().Leader == n.id {
+		followers, voters := 0, n.voters()
+		for _, id := range voters {
+			if v := s.byName[id]; v.running() && v.machine.View().Leader == n.id {
 				followers++
 			}
 		}
-		if s.leads(n) && followers >= n.Elector.QuorumSize() {
+		if s.leads(n) && followers >= cmp.Or(n.Elector.Quorum, elector.Majority(len(voters))) {
 			return n.id, true
 		}
 	}

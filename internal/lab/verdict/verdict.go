@@ -65,6 +65,12 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 		return judgeLeader(h, e)
 	case "no_leader":
 		return judgeNoLeader(h, e)
+	case "record", "voters":
+		return judgeRecord(h, e)
+	case "refused":
+		return judgeRefused(h, e)
+	case "not_elected":
+		return judgeNotElected(h, e)
 	case "leader_within":
 		last := e.From + want.Within
 		for _, r := range h.Reigns(e.From, last+1) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Elector is the election as it is.
@@ -53,7 +54,14 @@ type Machine struct {
 	// Effects are all that the last step asked for.
 	Effects  elector.Effects
 	self     algorithm.NodeID
+	disk     Disk // as it was last asked for
 	messages []algorithm.Envelope
+}
+
+// Disk is what an elector has on its disk.
+type Disk struct {
+	Terms  elector.Terms
+	Record elector.Record
 }
 
 // New makes the machine of a configuration; it panics on an invalid one.
@@ -68,6 +76,9 @@ func New(c elector.Config) *Machine {
 // Step hands the input to the elector. The elector itself keeps back what must wait for
 // the disk.
 func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
+	if start, ok := in.(algorithm.Start); ok {
+		m.disk, _ = start.Disk.(Disk)
+	}
 	m.Effects = m.Machine.Step(now, entropy, Input(in))
 	m.messages = m.messages[:0]
 	for i := range m.Effects.Messages {
@@ -76,7 +87,11 @@ func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	}
 	eff := algorithm.Effects{Messages: m.messages, Wake: m.Effects.Wake}
 	if m.Effects.Persist != (elector.Terms{}) {
-		eff.Persist = m.Effects.Persist
+		m.disk.Terms = m.Effects.Persist
+		if m.Effects.Accept.LSN != (lsn.LSN{}) {
+			m.disk.Record = m.Effects.Accept
+		}
+		eff.Persist = m.disk
 	}
 	if t := m.Effects.Transitions; len(t) > 0 {
 		eff.Why = t[len(t)-1].Reason.String()
@@ -88,10 +103,12 @@ func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 func Input(in algorithm.Input) elector.Input {
 	switch in := in.(type) {
 	case algorithm.Received:
-		return elector.Received{From: in.From, Message: in.Message.(Message).Message}
+		return elector.Received{From: in.From, Identity: in.Identity,
+			Message: in.Message.(Message).Message}
 	case algorithm.Start:
-		terms, _ := in.Disk.(elector.Terms)
-		return elector.Start{Term: terms.Entered, Reserved: terms.Reserved}
+		disk, _ := in.Disk.(Disk)
+		return elector.Start{Term: disk.Terms.Entered, Reserved: disk.Terms.Reserved,
+			Record: disk.Record}
 	}
 	return in.(elector.Input)
 }
