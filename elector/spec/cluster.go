@@ -10,7 +10,7 @@ import (
 // Cluster checks every step of every node of a cluster against the protocol: what a node may say
 // after what it has heard and said before, whatever its machine believes. Live runs, of which less
 // is known, report only the transitions. Events must be reported in the order of true time. Its
-// memory grows only with the number of leaderships. It is not safe for concurrent use.
+// memory grows only with the numbers of leaderships and of records. It is not safe for concurrent use.
 type Cluster struct {
 	checks  Checks
 	quorum  int
@@ -18,6 +18,11 @@ type Cluster struct {
 	order   []*node // as first seen
 	leaders map[lsn.Term]elector.NodeID
 	issued  lsn.LSN // newest that a resource has admitted
+
+	written   map[lsn.LSN]*version // records
+	committed lsn.LSN              // the newest committed record
+	lost      []elector.NodeID     // by an emergency
+	lostUntil lsn.Term
 }
 
 // Checks selects what a Cluster demands. The zero value demands everything.
@@ -29,7 +34,8 @@ type Checks struct {
 // node is what one member has done, over all its processes.
 type node struct {
 	id         elector.NodeID
-	voter      bool
+	identity   elector.Identity // of its disk
+	voter      bool             // of an election without a record
 	role       elector.Role
 	term       lsn.Term // newest told by the running process
 	durable    elector.Terms
@@ -40,6 +46,7 @@ type node struct {
 	leaseUntil time.Duration
 	workUntil  time.Duration
 	promises   promises
+	keeps
 }
 
 // longAgo is earlier than every time.
@@ -48,7 +55,7 @@ const longAgo time.Duration = -1 << 63
 // NewCluster returns the specification of a cluster of which nothing has happened yet.
 func NewCluster(voters []elector.NodeID, quorum int, c Checks) *Cluster {
 	cluster := &Cluster{checks: c, quorum: quorum, nodes: map[elector.NodeID]*node{},
-		leaders: map[lsn.Term]elector.NodeID{}}
+		leaders: map[lsn.Term]elector.NodeID{}, written: map[lsn.LSN]*version{}}
 	for _, id := range voters {
 		cluster.node(id).voter = true
 	}
@@ -67,13 +74,14 @@ func (c *Cluster) node(id elector.NodeID) *node {
 
 // Step is a step of a node, after the machine has made it and before its messages leave.
 type Step struct {
-	Now     time.Duration // true time, the same for all nodes
-	Node    elector.NodeID
-	Clock   Clock // of the node
-	Timing  *elector.Timing
-	Effects *elector.Effects
-	State   *elector.State
-	Lease   elector.Lease
+	Now      time.Duration // true time, the same for all nodes
+	Node     elector.NodeID
+	Identity elector.Identity // of its disk; needed in an election with a record only
+	Clock    Clock            // of the node
+	Timing   *elector.Timing
+	Effects  *elector.Effects
+	State    *elector.State
+	Lease    elector.Lease
 }
 
 // Clock is a node's clock.
@@ -86,9 +94,13 @@ type Clock interface {
 // breaks none.
 func (c *Cluster) Step(s *Step, in elector.Input) *Violation {
 	n := c.node(s.Node)
-	leased := n.voter && !c.checks.NoLeases
+	n.identity = s.Identity
+	leased := !c.checks.NoLeases
 	if leased {
 		n.promises.hears(s, in)
+	}
+	if v := n.disk(c, in); v != nil {
+		return v
 	}
 	if err := Consistent(s.State); err != nil {
 		return Broken("state", "%s: %v", s.Node, err)
@@ -102,6 +114,9 @@ func (c *Cluster) Step(s *Step, in elector.Input) *Violation {
 			return v
 		}
 	}
+	if v := c.accepts(s, n); v != nil {
+		return v
+	}
 	for i := range s.Effects.Messages {
 		if v := c.says(s, n, &s.Effects.Messages[i]); v != nil {
 			return v
@@ -112,7 +127,10 @@ func (c *Cluster) Step(s *Step, in elector.Input) *Violation {
 			return v
 		}
 	}
-	return c.holds(s, n)
+	if v := c.holds(s, n); v != nil {
+		return v
+	}
+	return c.shows(s, n)
 }
 
 // says checks a message that leaves a node: it is true, its term is reserved on disk, a vote is
@@ -126,12 +144,15 @@ func (c *Cluster) says(s *Step, n *node, e *elector.Envelope) *Violation {
 		return Broken("persist", "%s sent %q, but its disk has %+v", n.id, e, n.durable)
 	}
 	n.said = max(n.said, m.Term)
+	if v := c.tells(s, n, e); v != nil {
+		return v
+	}
 	switch {
 	case m.Kind == elector.ElectionProposal:
 		return n.voted(n.id, m.Term)
 	case m.Kind == elector.LeaderHeartbeat:
 		return c.Leads(n.id, m.Term)
-	case m.Kind == elector.HeartbeatAck && !c.checks.NoLeases && n.voter:
+	case m.Kind == elector.HeartbeatAck && !c.checks.NoLeases:
 		return n.supports(s.Now, e.To, elector.LeaderHeartbeat, m)
 	case m.Kind == elector.ElectionScoutingResponse && m.WillVote && !c.checks.NoLeases:
 		return n.wouldVote(s.Now, e.To, m)
@@ -157,25 +178,27 @@ func (n *node) voted(candidate elector.NodeID, term lsn.Term) *Violation {
 // elected checks that a quorum voted for a leader in its very term.
 func (c *Cluster) elected(id elector.NodeID, term lsn.Term) *Violation {
 	votes := 0
+	counts, quorum := c.counted(c.node(id))
 	for _, n := range c.order {
-		if n.voter && (n.id == id || n.promises.voted[id] == term) {
+		if counts(n) && (n.id == id || n.promises.voted[id] == term) {
 			votes++
 		}
 	}
-	if votes >= c.quorum {
+	if votes >= quorum {
 		return nil
 	}
-	return Broken("votes", "%s leads in term %d with %d votes of %d", id, term, votes, c.quorum)
+	return Broken("votes", "%s leads in term %d with %d votes of %d", id, term, votes, quorum)
 }
 
 // holds checks the lease after a step: that is when one begins, grows or ends. A quorum's
-// promises last as long as it does.
+// promises last as long as it does. What was backed before is not counted again: when the voters
+// change, those before back it (§15.9).
 func (c *Cluster) holds(s *Step, n *node) *Violation {
 	if s.Lease == n.lease {
 		return nil
 	}
 	n.lease = s.Lease
-	until := longAgo
+	until, before := longAgo, n.leaseUntil
 	if s.Lease != (elector.Lease{}) {
 		until = s.Clock.When(s.Lease.End)
 	}
@@ -183,16 +206,17 @@ func (c *Cluster) holds(s *Step, n *node) *Violation {
 		return v
 	}
 	backing := 0
+	counts, quorum := c.counted(n)
 	for _, v := range c.order {
-		if v.voter && (v == n || v.promises.given[n.id] >= until) {
+		if counts(v) && (v == n || v.promises.given[n.id] >= until) {
 			backing++
 		}
 	}
-	if until <= s.Now || backing >= c.quorum {
+	if until <= max(s.Now, before) || backing >= quorum {
 		return nil
 	}
 	return Broken("lease", "%s has a lease until %s, "+
-		"but the promises of only %d voters last as long, not %d", n.id, until, backing, c.quorum)
+		"but the promises of only %d voters last as long, not %d", n.id, until, backing, quorum)
 }
 
 // Booted notes that a process started on a disk that holds terms, which must be

@@ -28,6 +28,9 @@ func True(s *elector.State, e *elector.Envelope) error {
 	if e.Message.Kind != elector.ElectionScoutingResponse || !e.Message.WillVote {
 		return nil
 	}
+	if s.Role >= elector.Candidate && alone(s) {
+		return nil // it has stood since, asking nobody, as soon as its embargo was over
+	}
 	what := wrong(
 		rule{"the term is to come", e.Message.ProposedTerm > s.Term},
 		rule{"no promise to another binds", s.Promise.Until <= s.Now || s.Promise.To == e.To},
@@ -39,6 +42,12 @@ func True(s *elector.State, e *elector.Envelope) error {
 		return nil
 	}
 	return fmt.Errorf("%s, but it is not true: %s", *e, what)
+}
+
+// alone reports whether a node is the only voter of its record.
+func alone(s *elector.State) bool {
+	r := &s.Record.Accepted
+	return !r.LSN.IsZero() && len(r.Voters.Voters()) == 1
 }
 
 // wrong returns the first text whose condition does not hold.
