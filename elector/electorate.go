@@ -40,6 +40,7 @@ func (c *resolved) recorded(r Record) electorate {
 		}
 	}
 	e := c.electorate(voters, ids)
+	e.quorum = max(e.quorum, Majority(len(voters))) // Quorum is that of the configured voters
 	if e.mayVote && (ids[e.self] != c.Identity || c.Identity == (Identity{})) {
 		e.self, e.mayVote = -1, false // another directory has this name: §15.13
 	}
