@@ -14,12 +14,15 @@ func (x *search) alike(
 ) (key machineKey, held []elector.Envelope) {
 	key = machineKey{node: node, state: m.State()}
 	x.forget(&key.state, noon(node)+since)
+	if m.Record().Follows {
+		key.state.Leader.Writing.Kept = 0 // it goes on to follow
+	}
 	for _, at := range times(&key.state) {
 		shift(at, since)
 	}
 	for _, e := range m.Held() {
 		to := slices.Index(x.voters, e.To) // -1 for all: no such message echoes a time of another
-		e.Message = x.aged(parcel{node, to, e.Message}, since != 0).msg
+		e.Message = x.aged(parcel{from: node, to: to, msg: e.Message}, since != 0).msg
 		held = append(held, e)
 		key.held += fmt.Sprint(e, e.Message.SentAt)
 	}
@@ -32,6 +35,9 @@ func (x *search) aged(p parcel, quantum bool) parcel {
 		p.msg.SentAt -= x.rate(p.owner())
 	}
 	p.msg.Sequence = 0
+	if p.msg.Offer != nil {
+		p.msg.Offer = x.records[x.record(*p.msg.Offer)] // parcels are compared
+	}
 	switch {
 	case p.msg.Kind == elector.ElectionScoutingResponse && p.msg.WillVote:
 		p.msg.Term = 0
@@ -134,6 +140,7 @@ func times(s *elector.State) []*elector.Time {
 		&s.Candidate.Began, &s.Candidate.ProposeAt, &s.Candidate.End, &s.Candidate.Ballot.SentAt,
 		&s.Leader.Since, &s.Leader.BroadcastAt, &s.Leader.LeaseEnd, &s.Leader.RaisedAt,
 		&s.Leader.Reaffirm.SentAt, &s.Leader.Handover.Asked, &s.Leader.Handover.End,
+		&s.Leader.Writing.Kept,
 	}
 	for v := range maxVoters {
 		all = append(all, &s.Leader.Support[v], &s.Candidate.Ballot.Support[v],

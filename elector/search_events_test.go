@@ -34,6 +34,8 @@ const (
 	crashes
 	crashesWritten
 	cuts
+	asked
+	loses
 )
 
 // event is a deed, of whom, and about what.
@@ -41,7 +43,7 @@ type event struct {
 	what    deed
 	node    int8
 	longest bool   // the random wait
-	number  uint16 // of the parcel, the peer or the order; the voters whose random wait is long
+	number  uint32 // of the parcel, the peer or the order; the voters whose random wait is long
 }
 
 // line is an event, so many quanta after the begin, in the language of the scripts, behind the
@@ -56,7 +58,7 @@ func (x *search) line(e event, now elector.Time) string {
 		linkDown: "down " + peer, died: "died " + peer, guards: "guard", unguards: "unguard",
 		crashes: "crash", crashesWritten: "crash, all written", ends: "ends", cuts: "cut " + peer,
 		heals: "heal " + peer, wakes: "tick", tick: "time passes",
-		heldUp: "time passes, and it does not run",
+		heldUp: "time passes, and it does not run", loses: "crash, and its disk is lost",
 	}[e.what]
 	switch e.what {
 	case received, receivedTwice:
@@ -70,6 +72,8 @@ func (x *search) line(e event, now elector.Time) string {
 		}
 	case ordered:
 		text = fmt.Sprintf("%T%+v", x.orders[e.number], x.orders[e.number])
+	case asked:
+		text = fmt.Sprintf("%T%+v", x.asks[e.number], x.asks[e.number])
 	}
 	if e.longest {
 		text += " random=100"
@@ -81,17 +85,22 @@ func (x *search) line(e event, now elector.Time) string {
 }
 
 // input is what a machine is stepped with.
-func (x *search) input(node int, what deed, number uint16) elector.Input {
+func (x *search) input(node int, what deed, number uint32) elector.Input {
 	switch what {
 	case starts:
 		return elector.Start{
-			Term: lsn.Term(number >> 6), Reserved: lsn.Term(number >> 1 & 31), Led: number&1 != 0,
+			Term: lsn.Term(number >> 6 & 31), Reserved: lsn.Term(number >> 1 & 31), Led: number&1 != 0,
+			Record: *x.records[number>>11],
 		}
 	case received:
 		in := &x.parcels[number]
-		return elector.Received{From: x.voters[in.from], Message: in.msg}
+		got := elector.Received{From: x.voters[in.from], Message: in.msg}
+		if x.keepsRecords() {
+			got.Identity = identity(in.from, in.lives)
+		}
+		return got
 	case persisted:
-		return elector.Persisted{Term: lsn.Term(number)}
+		return elector.Persisted{Term: lsn.Term(number & 255), Record: x.records[number>>8].LSN}
 	case linkUp:
 		return elector.LinkUp{Peer: x.voters[number]}
 	case linkDown:
@@ -106,6 +115,8 @@ func (x *search) input(node int, what deed, number uint16) elector.Input {
 		return elector.Guard{Held: what == guards}
 	case ordered:
 		return x.orders[number]
+	case asked:
+		return x.asks[number]
 	}
 	return elector.Tick{}
 }
@@ -127,9 +138,7 @@ func (x *search) do(w *snapshot, e event) error {
 		}
 		return err
 	case persisted:
-		p := &w.peers[i]
-		p.disk, p.writing, p.waits = p.writing, terms{}, 0
-		return x.step(w, i, persisted, uint16(p.disk.reserved), e.longest)
+		return x.step(w, i, persisted, w.peers[i].persisted(), e.longest)
 	case linkUp:
 		return x.connect(w, i, other)
 	case linkDown:
@@ -157,9 +166,17 @@ func (x *search) do(w *snapshot, e event) error {
 	case crashes, crashesWritten:
 		w.spent.crashes++
 		if e.what == crashesWritten {
-			w.peers[i].disk = w.peers[i].writing
+			w.peers[i].persisted()
 		}
 		x.end(w, i)
+	case asked:
+		w.spent.asked++
+		return x.step(w, i, asked, e.number, false)
+	case loses:
+		w.spent.losses++
+		x.end(w, i)
+		p := &w.peers[i]
+		p.disk, p.votes, p.lives = disk{}, 0, p.lives+1
 	case ends:
 		x.end(w, i)
 	case cuts:
@@ -175,7 +192,7 @@ func (x *search) do(w *snapshot, e event) error {
 }
 
 // find is where a parcel is in the traffic.
-func (w *snapshot) find(number uint16) int {
+func (w *snapshot) find(number uint32) int {
 	for i, f := range w.traffic.flights[:w.traffic.n] {
 		if f.number == number {
 			return i
@@ -225,7 +242,7 @@ func (x *search) drawn(e event) {
 // ofProcess is what may happen to a process that runs.
 func (x *search) ofProcess(w *snapshot, i int8) {
 	p, s := &w.peers[i], x.state(w, int(i))
-	writing := p.writing != (terms{})
+	writing := p.writing != (disk{})
 	if writing {
 		x.add(event{what: persisted, node: i})
 	}
@@ -241,6 +258,12 @@ func (x *search) ofProcess(w *snapshot, i int8) {
 			x.add(event{what: crashesWritten, node: i})
 		}
 	}
+	if w.spent.losses < x.losses {
+		x.add(event{what: loses, node: i})
+	}
+	if next := uint32(w.spent.asked); int(next) < len(x.asks) && x.takes(w, int(i), x.asks[next]) {
+		x.add(event{what: asked, node: i, number: next})
+	}
 	idle := !p.working && !s.Leader.Working && s.Leader.Handover == (elector.Handover{})
 	if x.guard && s.Role == elector.Leader && idle && s.Leader.LeaseEnd > noon(int(i)) {
 		x.add(event{what: guards, node: i})
@@ -250,7 +273,7 @@ func (x *search) ofProcess(w *snapshot, i int8) {
 	}
 	if w.spent.orders < x.ordered && s.Role != elector.Dormant {
 		for number := range x.orders {
-			x.drawn(event{what: ordered, node: i, number: uint16(number)})
+			x.drawn(event{what: ordered, node: i, number: uint32(number)})
 		}
 	}
 }
@@ -258,7 +281,7 @@ func (x *search) ofProcess(w *snapshot, i int8) {
 // ofLink is what may happen to a link, as seen by one end that runs.
 func (x *search) ofLink(w *snapshot, i, j int) {
 	p, q := &w.peers[i], &w.peers[j]
-	e := event{node: int8(i), number: uint16(j)}
+	e := event{node: int8(i), number: uint32(j)}
 	switch {
 	case p.down>>j&1 != 0:
 		e.what = linkDown
@@ -287,13 +310,13 @@ func (x *search) ofLink(w *snapshot, i, j int) {
 // ofTime lets a quantum pass. The random waits of nodes differ, or not.
 func (x *search) ofTime(w *snapshot) {
 	for i := range x.nodes {
-		if p := &w.peers[i]; p.writing != (terms{}) && p.waits >= x.life {
+		if p := &w.peers[i]; p.writing != (disk{}) && p.waits >= x.life {
 			return // the disk is slower than the scene allows
 		}
 	}
 	x.add(event{what: tick, node: -1})
 	if x.timing.MaxRandomWait > 1 {
-		for set := range uint16(1)<<x.nodes - 1 {
+		for set := range uint32(1)<<x.nodes - 1 {
 			x.add(event{what: tick, node: -1, number: set + 1})
 		}
 	}

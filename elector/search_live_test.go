@@ -81,7 +81,7 @@ func (x *search) calm(w *snapshot, longest func(node int) bool, known func() boo
 		}
 		e := event{what: tick}
 		for i := range x.nodes {
-			e.number |= uint16(truth(longest(i))) << i
+			e.number |= uint32(truth(longest(i))) << i
 		}
 		if err := x.do(w, e); err != nil {
 			return err
@@ -108,5 +108,5 @@ func (x *search) agreed(w *snapshot) bool {
 			followers++
 		}
 	}
-	return leader >= 0 && followers == x.nodes-1
+	return leader >= 0 && followers == x.nodes-1 && x.settled(w, leader)
 }

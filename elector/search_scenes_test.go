@@ -113,7 +113,43 @@ func scenes() []scene {
 		with("five voters, a crash and a cut", func(s *scene) {
 			s.nodes, s.stands, s.crashes, s.cuts, s.warm, s.life = 5, []int{0, 1}, 1, 1, true, 0
 		}),
+		with("a first record", func(s *scene) { s.asks, s.life = ask("publish"), 0 }),
+		with("a record", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.terms, s.life = ask("publish"), true, true, 2, 0
+		}),
+		with("a record, a crash", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.crashes, s.life = ask("publish"), true, true, 1, 0
+		}),
+		with("one voter more", func(s *scene) {
+			s.nodes, s.configured, s.stands, s.warm, s.life = 2, 1, []int{0}, true, 0
+			s.asks, s.crashes = ask("+b"), 1
+		}),
+		with("from one voter to two to one", func(s *scene) {
+			s.nodes, s.configured, s.warm, s.recorded, s.life = 2, 1, true, true, 0
+			s.asks, s.crashes = ask("+b", "-a", "-b"), 1
+		}),
+		with("from three voters to four to three", func(s *scene) {
+			s.nodes, s.configured, s.stands, s.warm, s.recorded = 4, 3, []int{0}, true, true
+			s.asks, s.life = ask("+d", "-c"), 0
+		}),
 	}
+}
+
+// ask is what a leader is asked for: to publish, or to change the voters.
+func ask(what ...string) (asks []elector.Input) {
+	for n, w := range what {
+		node := elector.NodeID(w[1:])
+		switch w[0] {
+		case '+':
+			id := identity(int(node[0]-'a'), 0)
+			asks = append(asks, elector.ChangeVoters{Add: elector.Voter{Node: node, Identity: id}})
+		case '-':
+			asks = append(asks, elector.ChangeVoters{Remove: node})
+		default:
+			asks = append(asks, elector.Publish{Value: value(byte(n + 1))})
+		}
+	}
+	return asks
 }
 
 // TestSearch visits SEARCH_STATES states of each scene at most, or all of them.

@@ -15,17 +15,19 @@ type snapshot struct {
 	cut     uint32   // pairs of nodes that are cut off from each other
 	leaders byTerm   // who has led
 	led     lsn.Term // the newest term that had a valid lease
+	records history
 	spent   spent
 }
 
 // spent counts what a scene bounds.
-type spent struct{ crashes, cuts, twins, stalls, orders uint8 }
+type spent struct{ crashes, cuts, twins, stalls, orders, asked, losses uint8 }
 
 // peer is a voter's process, disk and links, and what its name has done.
 type peer struct {
 	machine   int32 // -1 while no process runs
-	disk      terms
-	writing   terms        // zero for nothing
+	lives     uint8 // disks that it has lost: another identity each
+	disk      disk
+	writing   disk         // zero for nothing
 	waits     uint8        // quanta that it has been written for
 	linked    uint8        // ends of links that are up
 	down      uint8        // ended links that it has not noticed yet
@@ -38,8 +40,11 @@ type peer struct {
 	votes     byTerm       // for whom it voted
 }
 
-// terms are elector.Terms, in less space.
-type terms struct{ entered, reserved uint8 }
+// disk is what a disk has, or is to get: terms, and the number of a record; 0 for that before.
+type disk struct {
+	entered, reserved uint8
+	record            uint16
+}
 
 // byTerm is a node or nobody for each term.
 type byTerm uint64
@@ -61,9 +66,9 @@ type traffic struct {
 
 // flight is a parcel on its way. A link carries at most one of each kind.
 type flight struct {
-	lane   uint8 // its link and kind
+	lane   uint16 // its link and kind
 	age    uint8
-	number uint16 // of the parcel
+	number uint32 // of the parcel
 }
 
 const mostFlights = 64
@@ -75,7 +80,11 @@ func (x *search) pack(b []byte, w *snapshot) []byte {
 		p := &w.peers[i]
 		b = order.AppendUint32(b, uint32(p.machine))
 		b = append(b, p.disk.entered, p.disk.reserved, p.writing.entered, p.writing.reserved,
-			p.waits, p.linked, p.down, p.died, truth(p.behind)|truth(p.working)<<1|truth(p.led)<<2)
+			p.waits, p.linked, p.down, p.died,
+			truth(p.behind)|truth(p.working)<<1|truth(p.led)<<2|p.lives<<3)
+		if x.keepsRecords() {
+			b = order.AppendUint16(order.AppendUint16(b, p.disk.record), p.writing.record)
+		}
 		b = order.AppendUint64(b, uint64(p.votes))
 		if x.guard {
 			b = order.AppendUint64(b, uint64(p.workEnd))
@@ -87,9 +96,14 @@ func (x *search) pack(b []byte, w *snapshot) []byte {
 	b = order.AppendUint32(b, w.cut)
 	b = order.AppendUint64(b, uint64(w.leaders))
 	s := w.spent
-	b = append(b, byte(w.led), s.crashes, s.cuts, s.twins, s.stalls, s.orders, byte(w.traffic.n))
+	b = append(b, byte(w.led), s.crashes, s.cuts, s.twins, s.stalls, s.orders, s.asked, s.losses)
+	b = append(b, w.records.committed, w.records.n)
+	for _, v := range w.records.written[:w.records.n] {
+		b = order.AppendUint16(append(b, v.lsn, v.from), v.record)
+	}
+	b = append(b, byte(w.traffic.n))
 	for _, f := range w.traffic.flights[:w.traffic.n] {
-		b = order.AppendUint16(append(b, f.lane, f.age), f.number)
+		b = order.AppendUint32(b, f.number<<8|uint32(f.age))
 	}
 	return b
 }
@@ -106,9 +120,12 @@ func (x *search) unpack(b []byte, w *snapshot) []byte {
 		p := &w.peers[i]
 		p.machine = int32(order.Uint32(next(4)))
 		f := next(9)
-		p.disk, p.writing = terms{f[0], f[1]}, terms{f[2], f[3]}
+		p.disk.entered, p.disk.reserved, p.writing.entered, p.writing.reserved = f[0], f[1], f[2], f[3]
 		p.waits, p.linked, p.down, p.died = f[4], f[5], f[6], f[7]
-		p.behind, p.working, p.led = f[8]&1 != 0, f[8]&2 != 0, f[8]&4 != 0
+		p.behind, p.working, p.led, p.lives = f[8]&1 != 0, f[8]&2 != 0, f[8]&4 != 0, f[8]>>3
+		if x.keepsRecords() {
+			p.disk.record, p.writing.record = order.Uint16(next(2)), order.Uint16(next(2))
+		}
 		p.votes = byTerm(order.Uint64(next(8)))
 		if x.guard {
 			p.workEnd = elector.Time(order.Uint64(next(8)))
@@ -119,12 +136,17 @@ func (x *search) unpack(b []byte, w *snapshot) []byte {
 	}
 	w.cut = order.Uint32(next(4))
 	w.leaders = byTerm(order.Uint64(next(8)))
-	f := next(7)
-	w.led, w.spent = lsn.Term(f[0]), spent{f[1], f[2], f[3], f[4], f[5]}
-	w.traffic.n = int(f[6])
-	for i := range w.traffic.n {
+	f := next(10)
+	w.led, w.spent = lsn.Term(f[0]), spent{f[1], f[2], f[3], f[4], f[5], f[6], f[7]}
+	w.records.committed, w.records.n = f[8], f[9]
+	for i := range w.records.n {
 		f := next(4)
-		w.traffic.flights[i] = flight{f[0], f[1], order.Uint16(f[2:])}
+		w.records.written[i] = written{f[0], f[1], order.Uint16(f[2:])}
+	}
+	w.traffic.n = int(next(1)[0])
+	for i := range w.traffic.n {
+		f := order.Uint32(next(4))
+		w.traffic.flights[i] = flight{x.lanes[f>>8], uint8(f), f >> 8}
 	}
 	return b
 }

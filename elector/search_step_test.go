@@ -13,11 +13,11 @@ import (
 
 // step steps a node's machine, and carries out the effects. number identifies the parcel, the peer
 // or the order.
-func (x *search) step(w *snapshot, node int, what deed, number uint16, longest bool) error {
+func (x *search) step(w *snapshot, node int, what deed, number uint32, longest bool) error {
 	p := &w.peers[node]
 	if p.behind { // its clock goes on before it wakes
 		p.behind = false
-		late := uint16(truth(what == tick && number == 0))
+		late := uint32(truth(what == tick && number == 0))
 		if err := x.step(w, node, heldUp, late, false); err != nil {
 			return err
 		}
@@ -27,14 +27,18 @@ func (x *search) step(w *snapshot, node int, what deed, number uint16, longest b
 	done, ok := x.steps[key]
 	if !ok {
 		var err error
-		if done, err = x.stepAnew(node, key); err != nil {
+		if done, err = x.stepAnew(w, node, key); err != nil {
 			return err
 		}
 		x.steps[key] = done
 	}
+	before := p.machine
 	if p.machine != done.machine {
 		p.machine = done.machine
 		x.purge(w, node)
+	}
+	if err := x.tendRecord(w, node, before, done.persist.record); err != nil {
+		return err
 	}
 	if err := x.tendWork(w, node, done.names); err != nil {
 		return err
@@ -43,12 +47,21 @@ func (x *search) step(w *snapshot, node int, what deed, number uint16, longest b
 		s := x.state(w, node)
 		p.pausedFor, p.led = max(s.PauseEnd-noon(node), 0), s.PauseEnd > noon(node) && s.Turns.LedLast
 	}
-	if done.persist != (terms{}) {
+	if done.persist != (disk{}) {
+		before := p.writing.record
 		p.writing, p.waits = done.persist, 0
+		p.writing.record = cmp.Or(p.writing.record, before)
 	}
 	for i := range done.sent {
 		if err := x.send(w, node, &done.sent[i]); err != nil {
 			return err
+		}
+	}
+	for _, peer := range done.joined {
+		if p.linked>>peer&1 != 0 {
+			if err := x.step(w, node, linkUp, uint32(peer), false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -65,7 +78,7 @@ func (x *search) purge(w *snapshot, node int) {
 }
 
 // over reports whether a message can be dropped because it will never change anything.
-func (x *search) over(w *snapshot, node int, number uint16) bool {
+func (x *search) over(w *snapshot, node int, number uint32) bool {
 	at := w.peers[node].machine
 	key := stepKey{machine: at, number: number}
 	over, known := x.overs[key]
@@ -76,7 +89,7 @@ func (x *search) over(w *snapshot, node int, number uint16) bool {
 	for late := elector.Time(0); over && late <= elector.Time(x.life); late++ {
 		since := late * x.rate(node)
 		step := func(in elector.Input) (machineKey, elector.Effects) {
-			m := x.blanks[node].At(x.machines[at].state, x.held[at])
+			m := x.blank(w, node).At(x.machines[at].state, x.held[at])
 			e := m.Step(noon(node)+since, lowest, in)
 			key, _ := x.alike(node, m, since)
 			return key, e
@@ -93,7 +106,12 @@ func (x *search) over(w *snapshot, node int, number uint16) bool {
 // mayBeOver reports whether a message that changes nothing now never will. It must ask for nothing,
 // and be about no term above the voter's own, which never falls.
 func (x *search) mayBeOver(s *elector.State, m *elector.Message) bool {
+	accepted := s.Record.Accepted.LSN
 	switch {
+	case m.Kind == elector.RecordOffer:
+		return m.Record.Less(accepted)
+	case !m.WillVote && accepted.Less(m.Record):
+		return false // it may be requested
 	case max(m.Term, m.ProposedTerm) > s.Term:
 		return false
 	case m.Kind == elector.HeartbeatAck:
@@ -103,12 +121,13 @@ func (x *search) mayBeOver(s *elector.State, m *elector.Message) bool {
 	case m.Kind == elector.LeadershipCession:
 		return s.Role == elector.Follower
 	}
-	return m.Kind == elector.ElectionScoutingResponse || m.Kind == elector.InvalidHeartbeat
+	return m.Kind == elector.ElectionScoutingResponse || m.Kind == elector.InvalidHeartbeat ||
+		m.Kind == elector.RecordAck
 }
 
 // stepAnew steps a machine, and checks what comes of it.
-func (x *search) stepAnew(node int, key stepKey) (done stepped, err error) {
-	m := x.blanks[node].At(x.machines[key.machine].state, x.held[key.machine])
+func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err error) {
+	m := x.blank(w, node).At(x.machines[key.machine].state, x.held[key.machine])
 	since, word := elector.Time(0), lowest
 	switch {
 	case key.what == sleeps, key.what == tick && key.number == 0,
@@ -126,7 +145,12 @@ func (x *search) stepAnew(node int, key stepKey) (done stepped, err error) {
 	if err := cmp.Or(x.elected(&s, e.Transitions), spec.Consistent(&s)); err != nil {
 		return done, err
 	}
-	done = stepped{machine: x.number(node, m, since), persist: packed(e.Persist)}
+	done = stepped{machine: x.number(node, m, since), persist: disk{
+		uint8(e.Persist.Entered), uint8(e.Persist.Reserved), x.record(e.Accept),
+	}}
+	for _, id := range e.Joined {
+		done.joined = append(done.joined, slices.Index(x.voters, id))
+	}
 	x.due[done.machine] = e.Wake <= noon(node)+since
 	for i := range e.Messages {
 		out := &e.Messages[i]
@@ -139,7 +163,8 @@ func (x *search) stepAnew(node int, key stepKey) (done stepped, err error) {
 			if to == node || out.To != id && out.To != elector.AllMembers {
 				continue
 			}
-			sent := sent{x.parcel(parcel{node, to, *msg}, since != 0), msg.Term, -1}
+			p := parcel{from: node, to: to, lives: w.peers[node].lives, msg: *msg}
+			sent := sent{x.parcel(p, since != 0), msg.Term, -1}
 			switch {
 			case msg.Kind == elector.ElectionProposal:
 				sent.vote = node
@@ -151,8 +176,6 @@ func (x *search) stepAnew(node int, key stepKey) (done stepped, err error) {
 	}
 	return done, nil
 }
-
-func packed(t elector.Terms) terms { return terms{uint8(t.Entered), uint8(t.Reserved)} }
 
 // elected checks that a lease outlasts the first heartbeat period of a leadership: §5.4.
 func (x *search) elected(s *elector.State, transitions []elector.Transition) error {
@@ -219,14 +242,14 @@ func (x *search) voted(p *peer, node int, term lsn.Term, to int) error {
 }
 
 // parcel is the number of a parcel, perhaps a quantum later.
-func (x *search) parcel(p parcel, quantum bool) uint16 {
+func (x *search) parcel(p parcel, quantum bool) uint32 {
 	p = x.aged(p, quantum)
 	number, ok := x.parcelNo[p]
 	if !ok {
-		number = uint16(len(x.parcels))
+		number = uint32(len(x.parcels))
 		x.parcelNo[p] = number
 		x.parcels, x.later = append(x.parcels, p), append(x.later, 0)
-		x.lanes = append(x.lanes, uint8((p.from*maxVoters+p.to)*10)+uint8(p.msg.Kind))
+		x.lanes = append(x.lanes, uint16(p.from*maxVoters+p.to)<<4|uint16(p.msg.Kind))
 	}
 	return number
 }
@@ -286,8 +309,8 @@ func (x *search) connect(w *snapshot, a, b int) error {
 	}
 	w.peers[a].linked |= 1 << b
 	w.peers[b].linked |= 1 << a
-	return errors.Join(x.step(w, a, linkUp, uint16(b), false),
-		x.step(w, b, linkUp, uint16(a), false))
+	return errors.Join(x.step(w, a, linkUp, uint32(b), false),
+		x.step(w, b, linkUp, uint32(a), false))
 }
 
 // notice lets a node notice that its link to another one is gone.
@@ -296,13 +319,13 @@ func (x *search) notice(w *snapshot, node, other int) error {
 	p.linked &^= 1 << other
 	p.down &^= 1 << other
 	x.drop(w, func(p *parcel) bool { return p.from == other && p.to == node })
-	return x.step(w, node, linkDown, uint16(other), false)
+	return x.step(w, node, linkDown, uint32(other), false)
 }
 
 // end ends the process of a node.
 func (x *search) end(w *snapshot, node int) {
 	p := &w.peers[node]
-	p.machine, p.writing, p.waits, p.behind = -1, terms{}, 0, false
+	p.machine, p.writing, p.waits, p.behind = -1, disk{}, 0, false
 	p.working, p.workEnd = false, 0
 	for other := range x.nodes {
 		if q := &w.peers[other]; q.linked>>node&1 != 0 {
@@ -316,7 +339,7 @@ func (x *search) end(w *snapshot, node int) {
 
 // pass lets a quantum pass for all except one node, which does not run; -1 for none. The random
 // waits of the nodes of a set are long.
-func (x *search) pass(w *snapshot, asleep int, longest uint16) error {
+func (x *search) pass(w *snapshot, asleep int, longest uint32) error {
 	for i := w.traffic.n - 1; i >= 0; i-- {
 		f := &w.traffic.flights[i]
 		if f.age >= x.life {
@@ -331,7 +354,7 @@ func (x *search) pass(w *snapshot, asleep int, longest uint16) error {
 	}
 	for node := range x.nodes {
 		p := &w.peers[node]
-		if p.writing != (terms{}) {
+		if p.writing != (disk{}) {
 			p.waits++
 		}
 		p.workEnd = max(p.workEnd-x.rate(node), 0)
@@ -398,7 +421,8 @@ func (x *search) check(w *snapshot) error {
 		if term >= mostTerms {
 			continue
 		}
-		if first := w.leaders.of(term); first >= 0 && first != i {
+		first := w.leaders.of(term)
+		if first >= 0 && first != i {
 			return fmt.Errorf("%s leads in term %d, in which %s led", x.voters[i], term,
 				x.voters[first])
 		}
@@ -408,24 +432,30 @@ func (x *search) check(w *snapshot) error {
 		if term < led {
 			return fmt.Errorf("%s leads in term %d after another in %d", x.voters[i], term, led)
 		}
-		if err := cmp.Or(x.chosen(w, i, term), x.backed(w, i, s.Leader.LeaseEnd)); err != nil {
+		err := cmp.Or(x.backed(w, i, s.Leader.LeaseEnd), x.reads(w, i))
+		if first < 0 { // the voters may change later
+			err = cmp.Or(x.chosen(w, i, term), err)
+		}
+		if err != nil {
 			return err
 		}
 		w.leaders.set(term, i)
 		holder, w.led = i, term
 	}
-	return nil
+	return x.remembered(w)
 }
 
 // chosen checks that a quorum voted for a leader in its term: §5.4, §7.11.
 func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 	votes := 0
+	counts, quorum := x.counted(w, leader)
 	for i := range x.nodes {
-		if w.peers[i].votes.of(term) == leader {
+		alone := quorum == 1 && i == leader // it proposes itself to nobody
+		if counts(i) && (alone || w.peers[i].votes.of(term) == leader) {
 			votes++
 		}
 	}
-	if votes < elector.Majority(x.nodes) {
+	if votes < quorum {
 		return fmt.Errorf("%s leads in term %d, in which only %d voted for it", x.voters[leader],
 			term, votes)
 	}
@@ -436,8 +466,15 @@ func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 // voter that is down or has just started is bound by its embargo.
 func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
 	left := float64(end-noon(leader)) / float64(x.rate(leader))
+	if x.state(w, leader).Leader.Writing.Kept >= end {
+		return nil // the voters before the last change back it
+	}
 	backing := 0
+	counts, quorum := x.counted(w, leader)
 	for v := range x.nodes {
+		if !counts(v) {
+			continue
+		}
 		if v == leader || w.peers[v].machine < 0 || x.state(w, v).Role == elector.Dormant {
 			backing++
 			continue
@@ -451,7 +488,7 @@ func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
 			backing++
 		}
 	}
-	if backing < elector.Majority(x.nodes) {
+	if backing < quorum {
 		return fmt.Errorf("%s has a lease for %.2f quanta, but only %d voters are bound for so long",
 			x.voters[leader], left, backing)
 	}

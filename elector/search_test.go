@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -25,17 +23,19 @@ import (
 type search struct {
 	scene
 	t      testing.TB
-	voters []elector.NodeID
-	blanks []*elector.Machine // by voter, before its start
+	voters []elector.NodeID                      // and observers
+	blanks map[elector.Identity]*elector.Machine // by disk, before its start
 
 	machines []machineKey
 	held     [][]elector.Envelope // by machine
 	due      []bool               // by machine: it has something to do at once
 	numbers  map[machineKey]int32
 	parcels  []parcel
-	parcelNo map[parcel]uint16
-	lanes    []uint8  // by parcel, of its flights
-	later    []uint16 // by parcel, what it is a quantum later; 0 if that is not known yet
+	parcelNo map[parcel]uint32
+	lanes    []uint16          // by parcel, of its flights
+	later    []uint32          // by parcel, what it is a quantum later; 0 if that is not known yet
+	records  []*elector.Record // the first is none
+	recordNo map[elector.Record]uint16
 	steps    map[stepKey]stepped
 	overs    map[stepKey]bool
 
@@ -74,6 +74,12 @@ type scene struct {
 	ordered                      uint8
 	guard                        bool // leaders have guarded work
 
+	configured int             // of the nodes are voters in an election without a record; 0: all
+	quorum     int             // Config.Quorum
+	asks       []elector.Input // of a leader, one after the other: what concerns records
+	recorded   bool            // if warm: a record is committed everywhere
+	losses     uint8           // disks that are lost for good, in all
+
 	limit int // states; 0 for as many as there are
 }
 
@@ -87,6 +93,7 @@ type machineKey struct {
 // parcel is a message on its way.
 type parcel struct {
 	from, to int
+	lives    uint8 // disks that the sender had lost
 	msg      elector.Message
 }
 
@@ -108,7 +115,7 @@ func noon(node int) elector.Time { return elector.Time(100+50*node) * unit }
 
 type stepKey struct {
 	machine int32
-	number  uint16 // of the parcel; of the peer; of the order; what the disk knows
+	number  uint32 // of the parcel; of the peer; of the order; what the disk knows
 	what    deed
 	longest bool // the random wait
 }
@@ -116,14 +123,15 @@ type stepKey struct {
 // stepped is what one input made of a machine.
 type stepped struct {
 	machine int32
-	persist terms // zero for nothing
-	names   bool  // it cedes, and names a successor
+	persist disk // zero for nothing
+	names   bool // it cedes, and names a successor
 	sent    []sent
+	joined  []int // who counts from now on
 }
 
 // sent is a message that leaves a node.
 type sent struct {
-	parcel uint16
+	parcel uint32
 	term   lsn.Term
 	vote   int // for whom; -1 for nobody
 }
@@ -135,10 +143,12 @@ type arrival struct {
 
 // run searches, and returns whether all states were visited.
 func (x *search) run() (whole bool) {
-	x.numbers, x.parcelNo = map[machineKey]int32{}, map[parcel]uint16{}
+	x.numbers, x.parcelNo = map[machineKey]int32{}, map[parcel]uint32{}
+	x.recordNo, x.records = map[elector.Record]uint16{}, nil
+	x.record(elector.Record{})
 	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
 	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
-	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint16, 1), make([]uint8, 1)
+	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint32, 1), make([]uint16, 1)
 	x.seed = maphash.MakeSeed()
 	began := time.Now()
 	x.first = x.begin()
@@ -274,17 +284,11 @@ func (x *search) begin() (w snapshot) {
 	for i := range x.nodes {
 		x.voters = append(x.voters, elector.NodeID(rune('a'+i)))
 	}
+	x.blanks = map[elector.Identity]*elector.Machine{}
 	for i := range x.nodes {
-		bounds := x.bounds
-		m, err := elector.New(elector.Config{
-			Self: x.voters[i], Voters: x.voters, Timing: x.timing, Bounds: &bounds,
-			NotCandidate: x.stands != nil && !slices.Contains(x.stands, i),
-		})
-		require.NoError(x.t, err)
-		if x.inTurn() {
-			m.Step(noon(i), 0, elector.Measured{RoundTrip: 1}) // a turn is as short as can be
+		for lives := range x.losses + 1 {
+			x.blanks[identity(i, lives)] = x.newMachine(i, identity(i, lives))
 		}
-		x.blanks = append(x.blanks, m)
 	}
 	for i := range x.nodes {
 		p := &w.peers[i]
@@ -293,7 +297,7 @@ func (x *search) begin() (w snapshot) {
 		if i < len(x.disks) {
 			term = uint8(x.disks[i])
 		}
-		p.disk = terms{term, term}
+		p.disk = disk{entered: term, reserved: term}
 		if !x.warm {
 			x.recall(p, i)
 		}
@@ -309,7 +313,10 @@ func (x *search) begin() (w snapshot) {
 		}
 	}
 	if x.warm {
-		x.must(x.calm(&w, func(node int) bool { return node > 0 }, func() bool { return false }))
+		x.settle(&w)
+		if x.recorded {
+			x.firstRecord(&w)
+		}
 		for i := range x.nodes {
 			x.restart(&w, i)
 		}
@@ -345,16 +352,17 @@ func (x *search) restart(w *snapshot, node int) {
 // boot starts a process on the disk of a node.
 func (x *search) boot(w *snapshot, node int, longest bool) error {
 	p := &w.peers[node]
-	rest := uint16(p.pausedFor / unit)
-	disk := uint16(p.disk.entered)<<6 | uint16(p.disk.reserved)<<1 | uint16(truth(p.led))
-	p.machine = x.number(node, x.blanks[node], 0)
-	p.writing, p.linked, p.down, p.died, p.behind = terms{}, 0, 0, 0, false
+	rest := uint32(p.pausedFor / unit)
+	knows := uint32(p.disk.record)<<11 | uint32(p.disk.entered)<<6 | uint32(p.disk.reserved)<<1 |
+		uint32(truth(p.led))
+	p.machine = x.number(node, x.blank(w, node), 0)
+	p.writing, p.linked, p.down, p.died, p.behind = disk{}, 0, 0, 0, false
 	if rest > 0 {
 		if err := x.step(w, node, pauses, rest, false); err != nil {
 			return err
 		}
 	}
-	return x.step(w, node, starts, disk, longest)
+	return x.step(w, node, starts, knows, longest)
 }
 
 // number is that of a machine whose clock has gone on by since.
@@ -379,6 +387,9 @@ func (x *search) must(err error) {
 
 // mustLive fails if no leader follows from a state although nothing goes wrong any more.
 func (x *search) mustLive(w *snapshot, at int32) {
+	if !x.electable(w) {
+		return
+	}
 	if err := x.lives(*w); err != nil {
 		x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(at))
 	}
