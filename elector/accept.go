@@ -46,9 +46,9 @@ func (m *Machine) accept(r Record) {
 func (m *Machine) onRecordOffer(from NodeID, msg *Message) {
 	s := &m.state
 	switch c := msg.Record.Compare(s.Record.Accepted.LSN); {
-	case c == 0:
+	case c == 0 && msg.Record == s.Record.Stored: // otherwise it tells when that is on disk
 		m.tellStored(from)
-	case c < 0 || s.Role != Follower || s.Follower.Round.IsOpen():
+	case c <= 0 || s.Role != Follower || s.Follower.Round.IsOpen():
 	case m.rise(s.Term, msg.Record.Term) < msg.Record.Term:
 		m.report(AnomalyTermLeap, from, msg)
 	default:

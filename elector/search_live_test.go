@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -87,7 +88,7 @@ func (x *search) calm(w *snapshot, longest func(node int) bool, known func() boo
 			return err
 		}
 	}
-	return errNobodyLeads
+	return fmt.Errorf("%w: %s", errNobodyLeads, x.situation(w))
 }
 
 // maxQuanta is far more than any timer of a scene.

@@ -307,3 +307,17 @@ func (x *search) settled(w *snapshot, leader int) bool {
 	}
 	return l.Leader.Writing.Change == (elector.ChangeVoters{})
 }
+
+// situation is what runs, for people.
+func (x *search) situation(w *snapshot) string {
+	text := ""
+	for i := range x.nodes {
+		if w.peers[i].machine >= 0 {
+			s := x.state(w, i)
+			text += fmt.Sprintf("\n%s %s term=%d floor=%d leader=%q accepted=%s stored=%s shown=%s disk=%v writing=%v %+v",
+				x.voters[i], s.Role, s.Term, s.Floor, s.Follower.Leader, s.Record.Accepted,
+				s.Record.Stored, s.Record.Shown.LSN, w.peers[i].disk, w.peers[i].writing, s.Leader.Writing)
+		}
+	}
+	return text + "\n"
+}
