@@ -16,7 +16,7 @@ import (
 type history struct {
 	committed uint8 // the newest
 	n         uint8
-	written   [mostRecords]written // in order of LSNs; of those below committed, its ancestors are left out
+	written   [mostRecords]written // in order of LSNs; without the ancestors of committed, and it
 }
 
 // written is a record that a leader wrote.
@@ -190,7 +190,9 @@ func (x *search) counted(w *snapshot, node int) (counts func(voter int) bool, qu
 	return x.countedBy(w, &x.state(w, node).Record.Accepted)
 }
 
-func (x *search) countedBy(w *snapshot, r *elector.Record) (counts func(voter int) bool, quorum int) {
+func (x *search) countedBy(
+	w *snapshot, r *elector.Record,
+) (counts func(voter int) bool, quorum int) {
 	if r.LSN.IsZero() {
 		n := x.nodes
 		if x.configured != 0 {

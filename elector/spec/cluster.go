@@ -10,7 +10,7 @@ import (
 // Cluster checks every step of every node of a cluster against the protocol: what a node may say
 // after what it has heard and said before, whatever its machine believes. Live runs, of which less
 // is known, report only the transitions. Events must be reported in the order of true time. Its
-// memory grows only with the numbers of leaderships and of records. It is not safe for concurrent use.
+// memory grows only with leaderships and records. It is not safe for concurrent use.
 type Cluster struct {
 	checks  Checks
 	quorum  int

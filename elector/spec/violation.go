@@ -8,8 +8,8 @@ import (
 
 // Violation is a broken rule: which one, how, and how to see it again.
 type Violation struct {
-	// Rule is "I1", "I2", "I3", "V1", "V3", "work", "transition", "vote", "votes", "promise", "scouting",
-	// "state", "lease", "persist" or "wedge".
+	// Rule is "I1", "I2", "I3", "V1", "V3", "work", "transition", "vote", "votes", "promise",
+	// "scouting", "state", "lease", "persist" or "wedge".
 	Rule   string
 	Detail string
 	Seed   uint64        // of the simulation
