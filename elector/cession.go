@@ -53,6 +53,8 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 		m.loseLeader(LeaderCeded, from)
 	case expected:
 		m.forgetLeader()
+	case released && f.Leader != "": // §15.4: an observer votes; it promises nothing to its leader
+		return
 	case released && msg.Successor != "": // the node had lost sight of the leader before
 	case released:
 		m.retryStand()

@@ -262,7 +262,7 @@ func (m *Machine) changeVoters(c ChangeVoters) {
 // again with each heartbeat. The acknowledgement shows that the node is there.
 func (m *Machine) offerNewcomer() {
 	w, shown := &m.state.Leader.Writing, m.state.Record.Shown
-	if w.Change.Add.Node != "" && !w.Ready && m.inSync() && m.hasRecord() {
+	if w.Change.Add.Node != "" && !w.Ready && m.inSync() && shown.LSN != (lsn.LSN{}) {
 		m.offer(w.Change.Add.Node, m.state.Leader.Term, &shown)
 	}
 }
