@@ -2,6 +2,7 @@ package elector
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -75,8 +76,22 @@ func ParseRoster(text []byte) (Roster, error) {
 	return r, nil
 }
 
-// Bytes returns the roster as disks and the mesh keep it; ParseRoster reads it.
+// Bytes returns the roster as the mesh carries it; ParseRoster reads it.
 func (r Roster) Bytes() []byte { return []byte(r.text) }
+
+// MarshalText returns the roster as disks keep it, in JSON: Bytes in base64.
+func (r Roster) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, r.Bytes()), nil
+}
+
+// UnmarshalText is the inverse of MarshalText.
+func (r *Roster) UnmarshalText(text []byte) error {
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err == nil {
+		*r, err = ParseRoster(raw)
+	}
+	return err
+}
 
 // Voters returns the voters, sorted by name.
 func (r Roster) Voters() []Voter {

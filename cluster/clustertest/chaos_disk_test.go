@@ -1,11 +1,14 @@
 package clustertest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -114,42 +117,57 @@ func (d *disk) cutShort(p *process, write func() error) (err error) {
 	return errors.Join(err, errors.New("the process is no more"))
 }
 
-// tear carries out a part of a write: some of its sectors, at random. It omits the meta pages at
-// the start of the file. The database syncs all other pages before it writes a meta, which says
-// which pages are valid and lies within one sector. So a torn write has no new meta.
+// The files of the store, and where the part of each begins that a torn write may change. The
+// database syncs all other pages before it writes a meta, which says which pages are valid and lies
+// within one sector. So a torn write has no new meta.
+var torable = map[string]int{"state.db": 2 * 4096, "state.journal": 0}
+
+// tear carries out a part of a write: some of its sectors, at random.
 func (d *disk) tear(p *process, write func() error) error {
-	const sector, start = 512, 2 * 4096
-	path := filepath.Join(d.dir, "state.db")
-	before, err := os.ReadFile(path)
-	if err == nil {
-		err = write()
-	}
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	before = append(before, make([]byte, max(0, int(info.Size())-len(before)))...)
-	for at := 0; at < len(before) && err == nil; at += sector {
-		if at < start || p.writes.Below(2) == 0 {
-			_, err = file.WriteAt(before[at:min(at+sector, len(before))], int64(at))
+	before := map[string][]byte{}
+	for name := range torable {
+		content, err := os.ReadFile(filepath.Join(d.dir, name))
+		if err == nil {
+			before[name] = content
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	return errors.Join(err, file.Close())
+	err := write()
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if err == nil {
+			err = d.undo(p, name, before[name])
+		}
+	}
+	return err
+}
+
+// undo takes back some sectors of what was written to a file.
+func (d *disk) undo(p *process, name string, before []byte) error {
+	const sector = 512
+	after, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		return err
+	}
+	before = append(before, make([]byte, max(0, len(after)-len(before)))...)
+	for at := 0; at < len(before); at += sector {
+		is, was := after[at:at+sector], before[at:at+sector]
+		if !bytes.Equal(is, was) && (at < torable[name] || p.writes.Below(2) == 0) {
+			copy(is, was)
+		}
+	}
+	return os.WriteFile(filepath.Join(d.dir, name), after, 0o600)
 }
 
 // copyTo copies the current content of the disk to another directory.
 func (d *disk) copyTo(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, name := range []string{"state.db", "IDENTITY"} {
+	for _, name := range []string{"state.db", "state.journal", "IDENTITY"} {
 		content, err := os.ReadFile(filepath.Join(d.dir, name))
+		if name == "state.journal" && errors.Is(err, fs.ErrNotExist) {
+			continue // it has no records
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("nothing to copy yet: %w", err)
 		}

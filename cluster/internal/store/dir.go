@@ -14,10 +14,11 @@ import (
 
 // The files in a data directory.
 const (
-	stateFile  = "state.db"     // the bbolt file
-	newFile    = "state.db.new" // the same while it is being made
-	markerFile = "IDENTITY"     // says that there was a state file, and whose
-	lockFile   = "LOCK"         // locked while a process has the directory; holds its pid
+	stateFile   = "state.db"      // the bbolt file
+	newFile     = "state.db.new"  // the same while it is being made
+	journalFile = "state.journal" // what was changed since the last commit to the state file
+	markerFile  = "IDENTITY"      // says that there was a state file, and whose
+	lockFile    = "LOCK"          // locked while a process has the directory; holds its pid
 )
 
 // makeDir makes the data directory and what is missing above it, durably.
@@ -40,7 +41,7 @@ func makeDir(dir string) error {
 // change it, since storage drivers demand that. In a sticky directory nobody can replace
 // the file of another user.
 func checkModes(dir string) error {
-	for _, path := range []string{dir, filepath.Join(dir, stateFile)} {
+	for _, path := range []string{dir, filepath.Join(dir, stateFile), filepath.Join(dir, journalFile)} {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -85,7 +86,8 @@ func (s *Store) create(owner Owner) error {
 	}
 	f, err := openFile(temporary, s.disk != nil)
 	if err == nil {
-		err = errors.Join(f.write(newState(owner), nil), f.close())
+		first := newState(owner)
+		err = errors.Join(f.write(&first, nil), f.close())
 	}
 	if err != nil {
 		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)

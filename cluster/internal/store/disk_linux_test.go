@@ -14,13 +14,29 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// breakDisk makes every later write to the state file fail.
-func breakDisk(t *testing.T, s *Store) {
+// breakDisk makes every later write to a file of the store fail.
+func breakDisk(t *testing.T, f *os.File) {
 	t.Helper()
-	readOnly, err := os.Open(filepath.Join(s.dir, stateFile))
+	readOnly, err := os.Open(f.Name())
 	require.NoError(t, err)
 	defer readOnly.Close()
-	require.NoError(t, unix.Dup3(int(readOnly.Fd()), int(s.file.raw.Fd()), unix.O_CLOEXEC))
+	require.NoError(t, unix.Dup3(int(readOnly.Fd()), int(f.Fd()), unix.O_CLOEXEC))
+}
+
+func TestFirstFailedWriteToTheJournalIsFinal(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	want := map[string]Durable{"a": recorded(5, 1, []byte("value"))}
+	require.NoError(t, s.Persist(want))
+	breakDisk(t, s.journal.file)
+	err := s.Persist(map[string]Durable{"a": recorded(6, 1, nil)})
+	require.ErrorIs(t, err, ErrNotDurable)
+	require.ErrorContains(t, err, filepath.Join(dir, journalFile))
+	require.Equal(t, brief(want), brief(contents(t, s, want)))
+	require.ErrorIs(t, s.Persist(want), ErrNotDurable)
+	require.ErrorIs(t, s.SavePause(nil), ErrNotDurable, "nor the state file")
+	require.NoError(t, s.Close())
+	require.Equal(t, brief(want), brief(contents(t, opened(t, dir), want)))
 }
 
 func TestFirstFailedWriteIsFinal(t *testing.T) {
@@ -32,7 +48,7 @@ func TestFirstFailedWriteIsFinal(t *testing.T) {
 			dir := t.TempDir()
 			s := opened(t, dir)
 			require.NoError(t, s.Persist(exact{"a": 5}.terms()))
-			breakDisk(t, s)
+			breakDisk(t, s.file.raw)
 			err := write(s)
 			require.ErrorIs(t, err, ErrNotDurable)
 			require.ErrorContains(t, err, filepath.Join(dir, stateFile))

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -124,12 +126,13 @@ func (f *file) value(group string) (value []byte, err error) {
 	return value, err
 }
 
-// write commits s, and values of records. All is on disk if write returns nil; otherwise it may or
+// write commits s, whose Commit and Format it sets, and values of records. All is on disk if write returns nil; otherwise it may or
 // may not be.
-func (f *file) write(s state, values map[string][]byte) error {
+func (f *file) write(s *state, values map[string][]byte) error {
 	return f.guarded(func() error {
 		return f.db.Update(func(tx *bolt.Tx) error {
 			s.Commit, s.Format = tx.ID(), s.wantFormat()
+			s.Fresh = slices.Sorted(maps.Keys(values))
 			record, err := s.encode()
 			if err != nil {
 				return err
@@ -152,10 +155,10 @@ func (f *file) write(s state, values map[string][]byte) error {
 	})
 }
 
-// checkAt returns an error unless the file is the one at path. The kernel writes on to a
+// checkAt returns an error unless the open file is the one at path. The kernel writes on to a
 // file that was deleted, and no start would ever find what it wrote.
-func (f *file) checkAt(path string) error {
-	ours, err := f.raw.Stat()
+func checkAt(open *os.File, path string) error {
+	ours, err := open.Stat()
 	if err != nil {
 		return err
 	}

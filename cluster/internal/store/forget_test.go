@@ -101,7 +101,7 @@ func TestGroupsWithoutATermAreDropped(t *testing.T) {
 	s := opened(t, dir)
 	old := s.state.Load().clone()
 	old.Groups["a"], old.Groups["b"] = 0, 4
-	require.NoError(t, s.file.write(old, nil))
+	require.NoError(t, s.file.write(&old, nil))
 	require.NoError(t, s.Close())
 	s = opened(t, dir)
 	require.NotContains(t, string(record(t, s)), `"a"`)

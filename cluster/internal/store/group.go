@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +17,9 @@ type Durable struct {
 	Terms elector.Terms
 	// Record is the newest that the node accepted; zero for none. Its term is at most
 	// Terms.Entered.
-	Record elector.Record
+	Record elector.Record `json:",omitzero"`
 	// Value is that of Record. It must not be changed.
-	Value []byte
+	Value []byte `json:",omitempty"`
 }
 
 // Group returns that with which the named group starts, and notes that it was opened in this
@@ -41,22 +42,25 @@ func (s *Store) Group(name string) (Durable, error) {
 		s.state.Store(&next)
 		s.ahead = true
 	}
-	st := s.state.Load()
-	d := Durable{Terms: st.terms(name), Record: st.Records[name]}
-	if d.Record.Value.Size == 0 {
-		return d, nil
+	d := Durable{Terms: s.state.Load().terms(name), Record: s.state.Load().Records[name]}
+	var err error
+	if d.Value, err = s.value(name); err != nil {
+		return Durable{}, fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, s.dir, err, corruptAdvice)
 	}
-	value, err := s.file.value(name)
-	if err == nil && sha256.Sum256(value) != d.Record.Value.Hash {
-		err = fmt.Errorf("%w: it has %d bytes with another hash than %s names", ErrCorrupt,
-			len(value), d.Record)
-	}
-	if err != nil {
-		return Durable{}, fmt.Errorf("read the value of group %q in %s: %w; %s", name, s.dir, err,
-			corruptAdvice)
-	}
-	d.Value = value
 	return d, nil
+}
+
+// value returns that of a group's record.
+func (s *Store) value(group string) (value []byte, err error) {
+	r := s.state.Load().Records[group]
+	value, pending := s.values[group]
+	if !pending && r.Value.Size > 0 {
+		value, err = s.file.value(group)
+	}
+	if err == nil && r.Value.Size > 0 && sha256.Sum256(value) != r.Value.Hash {
+		err = fmt.Errorf("group %q: a value of %d bytes is not that of %s", group, len(value), r)
+	}
+	return value, err
 }
 
 // Forget removes groups that are no longer open on this node; for one that is opened again
@@ -115,79 +119,104 @@ func (s *state) age() {
 func (s *Store) Persist(groups map[string]Durable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.state.Load()
-	next, values := now.clone(), map[string][]byte{}
+	now, news := s.state.Load(), map[string]Durable{}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if err := next.set(group, groups[group], values); err != nil {
+		d, isNew, err := now.news(group, groups[group])
+		if err != nil {
 			return fmt.Errorf("persist in %s: group %q: %w", s.dir, group, err)
 		}
-	}
-	same := maps.Equal(next.Groups, now.Groups) && maps.Equal(next.Entered, now.Entered) &&
-		maps.Equal(next.Records, now.Records)
-	if s.failed == nil && same {
-		return nil
-	}
-	return s.commit(fmt.Sprintf("persist %d groups", len(groups)), next, values)
-}
-
-// set sets what is durable of group in a state that is not current yet, and adds a value that is
-// new to values.
-func (s *state) set(group string, d Durable, values map[string][]byte) error {
-	t := d.Terms
-	switch durable := s.terms(group); {
-	case checkName("group", group) != nil:
-		return checkName("group", group)
-	case !t.Reserved.Valid():
-		return fmt.Errorf("term %d is above the highest valid term %d", t.Reserved, lsn.MaxTerm)
-	case t.Entered > t.Reserved:
-		return fmt.Errorf("term %d is above the highest reserved term %d", t.Entered, t.Reserved)
-	case t.Entered < durable.Entered:
-		return fmt.Errorf("term %d is below the durable term %d: a term never goes down",
-			t.Entered, durable.Entered)
-	}
-	if err := s.setRecord(group, d, values); err != nil {
-		return err
-	}
-	if t.Reserved == 0 {
-		return nil // a new group begins at term 0 anyway
-	}
-	delete(s.Entered, group)
-	s.Groups[group] = uint64(t.Reserved)
-	if t.Entered < t.Reserved {
-		if s.Entered == nil {
-			s.Entered = numbers{}
+		if isNew {
+			news[group] = d
 		}
-		s.Entered[group] = uint64(t.Entered)
 	}
-	return nil
-}
-
-// setRecord is the part of set for the record.
-func (s *state) setRecord(group string, d Durable, values map[string][]byte) error {
-	r, durable := d.Record, s.Records[group]
-	if r == (elector.Record{}) || r == durable {
+	if s.failed == nil && len(news) == 0 {
 		return nil
 	}
-	isNew := r.Value.Hash != durable.Value.Hash
+	doing := fmt.Sprintf("persist %d groups", len(news))
+	if s.journal != nil {
+		batch, err := json.Marshal(news)
+		if err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		if s.journal.fits(batch) {
+			err = s.write(doing, journalFile, func() error { return s.journal.append(batch) })
+			if err == nil {
+				now.set(news, s.values)
+			}
+			return err
+		}
+	}
+	next, values := now.clone(), map[string][]byte{}
+	next.set(news, values)
+	return s.commit(doing, next, values)
+}
+
+// news returns what d would change of group, if it changes anything, or what forbids that. What it
+// returns has no record if that stays, and no value if that stays.
+func (s *state) news(group string, d Durable) (news Durable, isNew bool, err error) {
+	t, durable, has := d.Terms, s.terms(group), s.Records[group]
+	newRecord := d.Record != (elector.Record{}) && d.Record != has
+	if !newRecord {
+		d.Record = elector.Record{}
+	}
+	if !newRecord || d.Record.Value.Hash == has.Value.Hash {
+		d.Value = nil
+	}
+	_, known := s.Groups[group]
+	isNew = newRecord || t.Reserved > 0 && (t != durable || !known) // it begins at term 0 anyway
+	switch {
+	case checkName("group", group) != nil:
+		err = checkName("group", group)
+	case !t.Reserved.Valid():
+		err = fmt.Errorf("term %d is above the highest valid term %d", t.Reserved, lsn.MaxTerm)
+	case t.Entered > t.Reserved:
+		err = fmt.Errorf("term %d is above the highest reserved term %d", t.Entered, t.Reserved)
+	case t.Entered < durable.Entered:
+		err = fmt.Errorf("term %d is below the durable term %d: a term never goes down",
+			t.Entered, durable.Entered)
+	case newRecord:
+		err = d.checkAfter(has)
+	}
+	return d, isNew, err
+}
+
+// checkAfter returns what forbids d to have its record after another.
+func (d Durable) checkAfter(has elector.Record) error {
+	r := d.Record
 	switch err := r.Check(); {
 	case err != nil:
 		return err
-	case r.LSN.Compare(durable.LSN) <= 0:
-		return fmt.Errorf("%s does not follow the durable %s", r, durable)
+	case r.LSN.Compare(has.LSN) <= 0:
+		return fmt.Errorf("%s does not follow the durable %s", r, has)
 	case r.LSN.Term > d.Terms.Entered:
 		return fmt.Errorf("the term of %s is above the entered term %d", r, d.Terms.Entered)
-	case (isNew || d.Value != nil) && (len(d.Value) != int(r.Value.Size) ||
-		r.Value.Hash != [32]byte{} && sha256.Sum256(d.Value) != r.Value.Hash):
+	case r.Value.Hash != has.Value.Hash && sha256.Sum256(d.Value) != r.Value.Hash:
 		return fmt.Errorf("a value of %d bytes is not that of %s", len(d.Value), r)
 	}
-	if isNew {
-		values[group] = d.Value
+	return nil
+}
+
+// set sets what is new of groups, and adds their values to values.
+func (s *state) set(news map[string]Durable, values map[string][]byte) {
+	if s.Entered == nil {
+		s.Entered = numbers{}
 	}
 	if s.Records == nil {
-		s.Records = records{}
+		s.Records = map[string]elector.Record{}
 	}
-	s.Records[group] = r
-	return nil
+	for group, d := range news {
+		if d.Record != (elector.Record{}) {
+			s.Records[group] = d.Record
+		}
+		if len(d.Value) > 0 {
+			values[group] = d.Value
+		}
+		s.Groups[group] = uint64(d.Terms.Reserved)
+		delete(s.Entered, group)
+		if d.Terms.Entered < d.Terms.Reserved {
+			s.Entered[group] = uint64(d.Terms.Entered)
+		}
+	}
 }
 
 // terms are those at which group starts.

@@ -46,7 +46,10 @@ type state struct {
 	// than the reserved one.
 	Entered numbers `json:"entered,omitempty"`
 	// Records holds the record of every group that has one. Their values are apart.
-	Records records `json:"records,omitempty"`
+	Records map[string]elector.Record `json:"records,omitempty"`
+	// Fresh are the groups whose value the commit wrote. If its fsync failed, the values may be in
+	// the page cache only: the next start writes them again.
+	Fresh []string `json:"fresh,omitempty"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 	// Idle counts, for each of Groups, the starts of the node since the last one that opened
@@ -176,6 +179,7 @@ func decode(record []byte) (state, error) {
 		}
 	}
 	for group, r := range s.Records {
+		err = errors.Join(err, r.Check())
 		if entered := s.terms(group).Entered; r.LSN.Term > entered {
 			err = fmt.Errorf("group %q has entered term %d, below that of %s", group, entered, r)
 		}

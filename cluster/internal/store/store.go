@@ -1,9 +1,12 @@
 package store
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -50,14 +53,19 @@ type Owner struct {
 type Store struct {
 	dir  string
 	lock *os.File
-	disk Disk // set by a test; nil is the real disk, to which every write is synced
+	disk Disk                 // set by a test; nil is the real disk, to which every write is synced
+	sync func(*os.File) error // of the journal
 
-	mu     sync.Mutex // held while the disk writes, which may take for ever
-	file   *file
-	ahead  bool  // state has changes that are not in the file, and need not be
-	failed error // why nothing more can be written; nil if writes succeed
+	mu      sync.Mutex // held while the disk writes, which may take for ever
+	file    *file
+	journal *journal          // nil in a directory without records
+	values  map[string][]byte // of records, by group, that are in the journal and not in file
+	ahead   bool              // state has changes that are not in the file, and need not be
+	failed  error             // why nothing more can be written; nil if writes succeed
 
-	state atomic.Pointer[state] // changed with mu held; reading it never waits for the disk
+	// state is changed with mu held. Reading it never waits for the disk, but what it has of groups
+	// is read with mu held, too.
+	state atomic.Pointer[state]
 
 	peersMu sync.Mutex // apart from mu: a write of the peers must not delay a term
 	peers   []string   // as saved last
@@ -163,7 +171,10 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	s := &Store{dir: dir, lock: lock, disk: disk}
+	s := &Store{dir: dir, lock: lock, disk: disk, sync: datasync, values: map[string][]byte{}}
+	if disk != nil {
+		s.sync = func(*os.File) error { return nil }
+	}
 	if err := do(s); err != nil {
 		return nil, errors.Join(withRoom(dir, unusable(err)), s.Close())
 	}
@@ -224,8 +235,8 @@ func (s *Store) start(owner Owner) error {
 	return s.mark()
 }
 
-// load reads the state file, which exists. A file that is damaged is ErrCorrupt; one that
-// could not be read now is not.
+// load reads the state file, which exists, and the journal. A file that is damaged is ErrCorrupt;
+// one that could not be read now is not.
 func (s *Store) load() error {
 	path := filepath.Join(s.dir, stateFile)
 	err := inspect(path)
@@ -236,6 +247,14 @@ func (s *Store) load() error {
 		var st state
 		st, err = s.file.read()
 		s.state.Store(&st)
+		for _, group := range st.Fresh {
+			value, wrong := s.value(group)
+			s.values[group], err = value, cmp.Or(err, wrong)
+		}
+	}
+	if err == nil && len(s.state.Load().Records) > 0 {
+		path = filepath.Join(s.dir, journalFile)
+		err = s.replay()
 	}
 	var refused syscall.Errno
 	switch {
@@ -249,6 +268,25 @@ func (s *Store) load() error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
+}
+
+// replay brings the state up to date with the journal.
+func (s *Store) replay() (err error) {
+	st := s.state.Load()
+	if s.journal, err = s.openJournal(st.Identity, false); err != nil {
+		return err
+	}
+	batches, err := s.journal.read(st.Commit)
+	for _, batch := range batches {
+		var news map[string]Durable
+		err = cmp.Or(err, json.Unmarshal(batch, &news))
+		for group, d := range news {
+			_, _, wrong := st.news(group, d)
+			err = cmp.Or(err, wrong)
+		}
+		st.set(news, s.values)
+	}
+	return err
 }
 
 // checkOwner refuses another node's directory. A node that was started with a wrong cluster
@@ -277,26 +315,51 @@ func (s *Store) Identity() uuid.UUID { return s.state.Load().Identity }
 // first boot.
 func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 
-// commit makes next and new values of records durable, then next current. The caller holds mu, or
-// has the store for itself. After the first failure every commit fails.
-func (s *Store) commit(doing string, next state, values map[string][]byte) error {
-	switch {
-	case s.failed != nil:
-	case s.disk != nil:
-		s.failed = s.disk(func() error { return s.file.write(next, values) })
-	default:
-		s.failed = s.file.write(next, values)
-	}
-	if err := s.stands(doing); err != nil {
+// commit makes next and the new values of records durable, then next current. The caller holds mu,
+// or has the store for itself. After the first failure every commit fails.
+func (s *Store) commit(doing string, next state, fresh map[string][]byte) error {
+	values := maps.Clone(s.values)
+	maps.Copy(values, fresh)
+	err := s.write(doing, stateFile, func() (err error) {
+		if s.journal == nil && len(next.Records) > 0 {
+			s.journal, err = s.openJournal(next.Identity, true)
+		}
+		if err == nil {
+			err = s.file.write(&next, values)
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	s.state.Store(&next)
 	s.ahead = false
+	clear(s.values)
+	if s.journal != nil {
+		s.journal.begin(next.Commit)
+	}
 	return nil
 }
 
-// Check returns nil as long as the next start will find what was written. That the state
-// file was deleted, moved or replaced is final, like a failed write (ErrNotDurable).
+// write calls do, which writes to a file of the directory, unless a write has failed.
+func (s *Store) write(doing, file string, do func() error) error {
+	if s.failed == nil && s.disk != nil {
+		s.fail(file, s.disk(do))
+	} else if s.failed == nil {
+		s.fail(file, do())
+	}
+	return s.stands(doing)
+}
+
+// fail notes why nothing more can be written, if err says that something is wrong with a file.
+func (s *Store) fail(file string, err error) {
+	if err != nil && s.failed == nil {
+		s.failed = fmt.Errorf("%s: %w", filepath.Join(s.dir, file), err)
+	}
+}
+
+// Check returns nil as long as the next start will find what was written. That a file was
+// deleted, moved or replaced is final, like a failed write (ErrNotDurable).
 func (s *Store) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,12 +369,14 @@ func (s *Store) Check() error {
 // stands returns why nothing more can be written; the caller holds mu, or has the store
 // for itself.
 func (s *Store) stands(doing string) error {
-	path := filepath.Join(s.dir, stateFile)
 	if s.failed == nil {
-		s.failed = s.file.checkAt(path)
+		s.fail(stateFile, checkAt(s.file.raw, filepath.Join(s.dir, stateFile)))
+	}
+	if s.failed == nil && s.journal != nil {
+		s.fail(journalFile, checkAt(s.journal.file, filepath.Join(s.dir, journalFile)))
 	}
 	if s.failed != nil {
-		return withRoom(s.dir, fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, path, s.failed))
+		return withRoom(s.dir, fmt.Errorf("%w: %s: %w", ErrNotDurable, doing, s.failed))
 	}
 	return nil
 }
@@ -330,6 +395,9 @@ func (s *Store) Close() error {
 			_ = s.commit("forget elections", *s.state.Load(), nil) // not needed: see Forget
 		}
 		err = s.file.close()
+	}
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.file.Close())
 	}
 	err = errors.Join(err, s.lock.Close())
 	s.lock, s.failed = nil, errors.Join(s.failed, errors.New("the store is closed"))

@@ -93,7 +93,7 @@ func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
 
 	left := s.state.Load().clone()
 	left.Entered = nil // it does not know that field
-	require.NoError(t, s.file.write(left, nil))
+	require.NoError(t, s.file.write(&left, nil))
 	require.NoError(t, s.Close())
 	requireGroup(t, opened(t, dir), "a", 69)
 }

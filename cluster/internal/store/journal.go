@@ -1,0 +1,149 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/internal/base/limit"
+)
+
+// journalSize is that of the whole file, in bytes. All of them are written when it is made: later
+// writes then change nothing of the file but its content, and need no more than one fdatasync.
+var journalSize int64 = 4 << 20 // a test changes it
+
+// headerSize is that of a header, in bytes.
+const headerSize = 28
+
+// journal is a file of batches, which change the state in the bbolt file: what one commit to that
+// would write in two steps, with a sync after each, takes one here. It serves directories with
+// records only.
+//
+// The batches belong to the commit that wrote the state, their epoch: the next commit contains what
+// they changed, and the journal begins again. A batch begins a page, with a header in the first
+// sector of it. Once the batch is on disk a seal follows, the header of an empty batch. So a batch
+// that is not whole and that nothing follows was being written when the power failed, and nobody
+// was told of it. If something follows, it is damaged.
+type journal struct {
+	file  *os.File
+	sync  func(*os.File) error
+	owner uuid.UUID // of the directory; its checksums are no other's
+	epoch uint64
+	seq   uint64 // of the newest batch
+	at    int64  // where the next one begins
+}
+
+// header is what precedes a batch.
+type header struct {
+	Epoch, Seq uint64
+	Size, Sum  uint32 // of the batch
+	Check      uint32 // of the header
+}
+
+// openJournal opens the journal of the directory. If anew, it makes one without batches; a crash
+// may leave any part of that, which is made again unless the state has records.
+func (s *Store) openJournal(owner uuid.UUID, anew bool) (*journal, error) {
+	flags := os.O_RDWR
+	if anew {
+		flags |= os.O_CREATE | os.O_TRUNC
+	}
+	file, err := limit.OpenFile(filepath.Join(s.dir, journalFile), flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("it is gone, though the directory has records")
+	}
+	if err == nil && anew {
+		_, err = file.Write(make([]byte, journalSize))
+		if err == nil {
+			err = errors.Join(s.sync(file), s.syncNames())
+		}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &journal{file: file, sync: s.sync, owner: owner}, nil
+}
+
+// begin empties the journal for the state that a commit wrote.
+func (j *journal) begin(epoch int) { j.epoch, j.seq, j.at = uint64(epoch), 0, 0 }
+
+// header returns that of the next batch; for an empty one, the seal of the newest.
+func (j *journal) header(batch []byte) []byte {
+	text := make([]byte, headerSize, headerSize+len(batch))
+	h := header{j.epoch, j.seq + 1, uint32(len(batch)), crc32.Checksum(batch, castagnoli), 0}
+	for range 2 { // the second time with its checksum
+		_, _ = binary.Encode(text, binary.BigEndian, h)
+		h.Check = j.check(text)
+	}
+	return text
+}
+
+// check is the checksum of a header.
+func (j *journal) check(text []byte) uint32 {
+	return crc32.Update(crc32.Checksum(j.owner[:], castagnoli), castagnoli, text[:headerSize-4])
+}
+
+// after is where a batch of that size ends that begins at at: at the end of a page.
+func after(at int64, size int) int64 {
+	return at + (headerSize+int64(size)+pageSize-1)/pageSize*pageSize
+}
+
+// fits reports whether there is room for a batch and its seal.
+func (j *journal) fits(batch []byte) bool {
+	return after(j.at, len(batch))+pageSize <= journalSize
+}
+
+// append adds a batch. It is on disk if append returns nil; otherwise it may or may not be.
+func (j *journal) append(batch []byte) error {
+	_, err := j.file.WriteAt(append(j.header(batch), batch...), j.at)
+	if err == nil {
+		err = j.sync(j.file)
+	}
+	if err == nil {
+		j.at, j.seq = after(j.at, len(batch)), j.seq+1
+		_, err = j.file.WriteAt(j.header(nil), j.at) // the kernel writes it when it likes
+	}
+	return err
+}
+
+// read returns the batches of an epoch in order, and begins the next batch after them.
+func (j *journal) read(epoch int) (batches [][]byte, err error) {
+	j.begin(epoch)
+	text, err := limit.ReadFile(j.file.Name(), int(journalSize))
+	if err == nil && int64(len(text)) != journalSize {
+		err = fmt.Errorf("it has %d bytes, not %d", len(text), journalSize)
+	}
+	for err == nil {
+		h, ok := j.parse(text[j.at:])
+		from, end := j.at+headerSize, j.at+headerSize+int64(h.Size)
+		if !ok || h.Epoch != j.epoch || h.Seq != j.seq+1 || h.Size == 0 || end > journalSize ||
+			crc32.Checksum(text[from:end], castagnoli) != h.Sum {
+			break
+		}
+		batches = append(batches, text[from:end])
+		j.at, j.seq = after(j.at, int(h.Size)), h.Seq
+	}
+	for at := j.at; err == nil && at < journalSize; at += pageSize {
+		h, ok := j.parse(text[at:])
+		switch {
+		case !ok:
+		case h.Epoch > j.epoch:
+			err = fmt.Errorf("it is of commit %d, the state of commit %d", h.Epoch, epoch)
+		case h.Epoch == j.epoch && h.Seq > j.seq+1:
+			err = fmt.Errorf("batch %d of commit %d is damaged: another follows", j.seq+1, epoch)
+		}
+	}
+	return batches, err
+}
+
+// parse returns the header at the beginning of text, if there is one.
+func (j *journal) parse(text []byte) (h header, ok bool) {
+	_, err := binary.Decode(text, binary.BigEndian, &h)
+	return h, err == nil && h.Check == j.check(text)
+}
