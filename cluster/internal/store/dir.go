@@ -41,7 +41,8 @@ func makeDir(dir string) error {
 // change it, since storage drivers demand that. In a sticky directory nobody can replace
 // the file of another user.
 func checkModes(dir string) error {
-	for _, path := range []string{dir, filepath.Join(dir, stateFile), filepath.Join(dir, journalFile)} {
+	for _, name := range []string{"", stateFile, journalFile} {
+		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -126,8 +126,8 @@ func (f *file) value(group string) (value []byte, err error) {
 	return value, err
 }
 
-// write commits s, whose Commit and Format it sets, and values of records. All is on disk if write returns nil; otherwise it may or
-// may not be.
+// write commits s, whose Commit and Format it sets, and values of records. All is on disk
+// if write returns nil; otherwise it may or may not be.
 func (f *file) write(s *state, values map[string][]byte) error {
 	return f.guarded(func() error {
 		return f.db.Update(func(tx *bolt.Tx) error {
