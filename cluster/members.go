@@ -73,7 +73,7 @@ func (n *Node) onMember(m gossip.Member) {
 	switch {
 	case m.State == gossip.StateAlive:
 		n.mesh.AddPeer(m.Node, meshAddrOf(m))
-	case !slices.Contains(n.cfg.Voters, m.Node):
+	case !n.loop.IsVoter(m.Node):
 		// Forget an observer that left or died: otherwise names that change every
 		// day fill the mesh. One that only seemed to be dead joins again.
 		n.mesh.RemovePeer(m.Node)

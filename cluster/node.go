@@ -201,7 +201,7 @@ func (n *Node) meshConfig() netmesh.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(), Identities: n.store.Identities(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: n.hooks.Network,
-		Logger: n.log.Named("mesh"), Clock: n.hooks.Clock, Meta: n.cfg.Meta,
+		Logger: n.log.Named("mesh"), Clock: n.hooks.Clock, Meta: n.cfg.Meta, Voter: n.loop.IsVoter,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
 		DeathProof: netmesh.DeathProof{Off: n.cfg.NoDeathProof, Hold: n.cfg.HoldEvidence},
 	}

@@ -26,6 +26,17 @@ func NewLinks(voters []NodeID, ordered bool) *Links {
 	return l
 }
 
+// SetVoters replaces the voters. What is known of those that stay is kept.
+func (l *Links) SetVoters(voters []NodeID, ordered bool) {
+	next := NewLinks(voters, ordered)
+	for i, voter := range voters {
+		if m := l.monitor(voter); m != nil {
+			next.monitors[i] = *m
+		}
+	}
+	l.voters, l.monitors = next.voters, next.monitors
+}
+
 // monitor returns the monitor of a voter; nil if peer is none.
 func (l *Links) monitor(peer NodeID) *detector.Monitor {
 	if i := slices.Index(l.voters, peer); i >= 0 {

@@ -45,8 +45,11 @@ type Config struct {
 	Logger    hclog.Logger // nil: no logs
 	Faults    FaultLayer   // nil: no fault layer in the path
 	Facts     Facts        // told to each peer; see Mesh.Tell
-	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
-	Clock     Clock        // whose times pings carry; nil: the time of package time
+	// Voter, if set, reports whether a node may vote or lead here, in place of the voters of Facts.
+	// It is called from several goroutines, and must return at once.
+	Voter func(elector.NodeID) bool
+	Meta  string // told to each peer in the handshake; printable, at most MaxMeta bytes
+	Clock Clock  // whose times pings carry; nil: the time of package time
 
 	// TLS, if set, returns the credentials of this member for the next connection. Frames then
 	// pass over TLS 1.3 alone, between processes whose certificates show that they are members,
@@ -167,6 +170,14 @@ func (c Config) withDefaults() Config {
 		c.Logger = hclog.NewNullLogger()
 	}
 	return c
+}
+
+// isVoter reports whether a node has a vote, or may have one.
+func (c *Config) isVoter(node elector.NodeID) bool {
+	if c.Voter != nil {
+		return c.Voter(node)
+	}
+	return c.Facts.isVoter(string(node))
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -105,7 +105,7 @@ func (p *peer) nextTask() dialTask {
 // have any number of connections made to any address. A voter has no neighbours: an attacker may
 // claim its address. Called with Mesh.mu held.
 func (p *peer) neighbours() (count int, busy bool) {
-	if p.m.cfg.Facts.isVoter(string(p.node)) {
+	if p.m.cfg.isVoter(p.node) {
 		return 1, false
 	}
 	for _, o := range p.m.peers {

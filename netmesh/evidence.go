@@ -275,7 +275,7 @@ func (e *evidence) checkAddress() {
 			l.m.logPeer("nobody answers where this member says it listens: its death cannot be proven",
 				"peer", l.node, "addr", e.addr, "cause", err)
 		}
-		if fails >= checkDials && !l.m.cfg.Facts.isVoter(string(l.node)) {
+		if fails >= checkDials && !l.m.cfg.isVoter(l.node) {
 			return
 		}
 		pause(l.p.ctx, redial.next(), l.stop, e.dropped)

@@ -36,7 +36,7 @@ func (m *Mesh) outdated(c *connKey) *refusal {
 func (m *Mesh) remember(p *peer, l *link) []uuid.UUID {
 	all := m.identities[p.node]
 	known := len(all) > 0
-	if !m.cfg.Facts.isVoter(string(p.node)) || known && all[len(all)-1] == l.identity ||
+	if !m.cfg.isVoter(p.node) || known && all[len(all)-1] == l.identity ||
 		known && !l.encrypted && !p.processGone && !p.forgotten ||
 		!known && len(m.identities) >= maxNames {
 		return nil
@@ -58,7 +58,7 @@ func (m *Mesh) remember(p *peer, l *link) []uuid.UUID {
 func (m *Mesh) obey(voter elector.NodeID, h *handshake, err error) {
 	var said *refusal
 	if !errors.As(err, &said) || !said.byPeer || said.Reason != ReasonOutdated || h.shown == nil ||
-		!m.cfg.Facts.isVoter(string(voter)) || !m.cfg.TLS().Lists(string(voter)) {
+		!m.cfg.isVoter(voter) || !m.cfg.TLS().Lists(string(voter)) {
 		return
 	}
 	m.mu.Lock()

@@ -75,7 +75,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = maxFrame
-	if !m.cfg.Facts.isVoter(string(l.node)) {
+	if !m.cfg.isVoter(l.node) {
 		l.dec.names.most = maxInternedGuest
 	}
 	// In place of the handshake's deadlines; fails on a dead connection, as the next read does.

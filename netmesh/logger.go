@@ -44,7 +44,7 @@ func (l *logger) warn(kind, who, msg string, args ...any) {
 // voters may come and go under any number of names: one line a minute stands for all of them.
 func (m *Mesh) logPeer(msg string, args ...any) {
 	log := m.log.Info
-	if node, _ := args[1].(elector.NodeID); !m.cfg.Facts.isVoter(string(node)) {
+	if node, _ := args[1].(elector.NodeID); !m.cfg.isVoter(node) {
 		if _, due := m.log.limit.Due(warning{msg, ""}); !due {
 			log = m.log.Debug
 		}

@@ -301,7 +301,7 @@ func (m *Mesh) hasRoom(node elector.NodeID, invited bool) bool {
 		}
 	}
 	return len(m.peers) < maxMembers &&
-		(invited || m.cfg.Facts.isVoter(string(node)) || strangers < maxStrangers)
+		(invited || m.cfg.isVoter(node) || strangers < maxStrangers)
 }
 
 // refused tells the observer of a handshake that failed by a rule.

@@ -83,7 +83,7 @@ func (m *Mesh) Notify(to elector.NodeID, n Note) bool {
 	if p == nil || p.link == nil || p.link.info.Version < version5 {
 		return false
 	}
-	if m.cfg.Facts.isVoter(string(to)) {
+	if m.cfg.isVoter(to) {
 		most = maxNotes
 	}
 	queued := p.notes.push(n, most)

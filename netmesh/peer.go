@@ -74,7 +74,7 @@ func (p *peer) sameProcess(l *link) bool {
 // isStranger reports whether the peer came by itself and surely has no vote. Called with Mesh.mu
 // held.
 func (p *peer) isStranger() bool {
-	return p.addr == "" && !p.m.cfg.Facts.isVoter(string(p.node))
+	return p.addr == "" && !p.m.cfg.isVoter(p.node)
 }
 
 // drop forgets a peer that has no link. Called with Mesh.mu held.

@@ -28,7 +28,7 @@ type silences struct {
 // quorum.
 func (d *Driver) draws(g *group, e *event) bool {
 	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.follows || g.Config.UnsafeNoScouting ||
-		g.Config.UnsafeQuorum || !slices.Contains(d.Voters, e.from) {
+		g.Config.UnsafeQuorum || !slices.Contains(g.machine.Electorate(), e.from) {
 		return false
 	}
 	now := d.Now()
@@ -47,7 +47,7 @@ func (d *Driver) draws(g *group, e *event) bool {
 // noteSilence counts that a voter drew this node from a leader and was then silent. It names the
 // voter if that happens again and again.
 func (d *Driver) noteSilence(g *group, peer elector.NodeID) {
-	if _, linked := d.up[peer]; !linked {
+	if d.up[peer] == nil {
 		return
 	}
 	s, now := g.silences[peer], d.Now()

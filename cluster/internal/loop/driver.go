@@ -14,6 +14,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Driver is the state that only the driver's goroutine may touch.
@@ -26,13 +28,15 @@ type Driver struct {
 	closed  map[string]*group // closed elections whose work has not been released
 	ticks   guarded.Queue[*group]
 
-	up         map[elector.NodeID]string           // the Meta of each peer to which there is a link
-	identities map[elector.NodeID]elector.Identity // of their data directories
-	unentitled map[elector.NodeID]bool             // linked peers that wrongly act as voters
-	processes  map[elector.NodeID]process          // the newest process of each voter
-	roundTrip  time.Duration                       // the newest that the elections know; 0 if none
-	quality    *elector.Links                      // of the links from the voters
-	anomalies  map[string]Anomaly                  // by kind
+	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
+	unentitled map[elector.NodeID]bool              // linked peers that act as voters and are none
+	processes  map[elector.NodeID]process           // the newest process of each voter
+	trips      map[elector.NodeID]time.Duration     // the newest round trips to linked voters
+	majority   majority
+	coming     []*coming          // records whose values are on their way here
+	pushed     map[pushed]lsn.LSN // the newest records whose first parts were pushed
+	quality    *elector.Links     // of the links from the voters
+	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
 
 	leaving bool          // the node is being closed
@@ -40,15 +44,17 @@ type Driver struct {
 	heldAt  elector.Time  // the due time of the tick that held counted last
 }
 
+// ordered is that TCP keeps order: a late heartbeat delays those behind it.
+const ordered = true
+
 func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
 		common: c, Mesh: m,
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
-		up: map[elector.NodeID]string{}, identities: map[elector.NodeID]elector.Identity{},
-		unentitled: map[elector.NodeID]bool{},
-		processes:  map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		// TCP keeps order: a late heartbeat delays those behind it.
-		quality: elector.NewLinks(c.Voters, true),
+		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
+		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
+		pushed:  map[pushed]lsn.LSN{},
+		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
 }
 
@@ -211,8 +217,14 @@ func (d *Driver) step(g *group, in elector.Input) {
 				Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
 			})
 		}
+		if e.Accept.LSN != (lsn.LSN{}) {
+			d.accepted(g, e.Accept.LSN)
+		}
 		for i := range e.Messages {
 			d.Mesh.Send(e.Messages[i].To, g.Name, e.Messages[i].Message)
+			if e.Messages[i].Message.Kind == elector.RecordOffer {
+				d.push(g, &e.Messages[i])
+			}
 		}
 		if hasStopped(&e) {
 			d.leave(g)
@@ -222,6 +234,16 @@ func (d *Driver) step(g *group, in elector.Input) {
 		}
 		g.showRecord()
 		g.signalHandoverEnd()
+		d.join(g, slices.Clone(e.Joined)) // the next step reuses it
+	}
+}
+
+// join tells an election that there are links to voters that count from now on.
+func (d *Driver) join(g *group, voters []elector.NodeID) {
+	for _, voter := range voters {
+		if d.up[voter] != nil {
+			d.step(g, elector.LinkUp{Peer: voter})
+		}
 	}
 }
 

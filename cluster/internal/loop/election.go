@@ -57,7 +57,9 @@ type group struct {
 	since      time.Time              // time of the newest transition, by the wall clock
 	leaderMeta string                 // the Meta of follows
 	measure    measure.Election
+	roundTrip  time.Duration               // to a majority, as the machine knows it; 0 if unknown
 	follows    elector.NodeID              // the leader after the newest transition
+	followed   elector.NodeID              // the newest leader that it knew
 	drawnBy    elector.NodeID              // follows, if it drew this node from another; see draws
 	silences   map[elector.NodeID]silences // by voter
 	writes     []*write                    // values that wait to be written
@@ -211,17 +213,15 @@ func (d *Driver) enter(g *group) {
 		Term: g.durable.Terms.Entered, Reserved: g.durable.Terms.Reserved, Min: d.MinTerm,
 		Led: d.enterPaused(g), Record: g.durable.Record,
 	})
-	for _, peer := range sortedKeys(d.up) {
-		d.step(g, elector.LinkUp{Peer: peer})
-	}
-	if g.inTurn() && d.roundTrip != 0 {
-		d.step(g, elector.Measured{RoundTrip: d.roundTrip})
-	}
+	d.noteVoters(g)
+	d.join(g, sortedKeys(d.up))
+	d.measured(g)
 }
 
 // leave cleans up after the end of an election on this node.
 func (d *Driver) leave(g *group) {
 	close(g.Gone)
+	d.dropTransfers(func(of *group, _ elector.NodeID) bool { return of == g })
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
 		d.ticks.Remove(g.tick)

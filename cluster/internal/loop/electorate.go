@@ -85,7 +85,7 @@ func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
 // input is a change as the machine gets it.
 func (d *Driver) input(c VoterChange) elector.ChangeVoters {
 	return elector.ChangeVoters{
-		Add: elector.Voter{Node: c.Add, Identity: d.identities[c.Add]}, Remove: c.Remove,
+		Add: elector.Voter{Node: c.Add, Identity: d.identity(c.Add)}, Remove: c.Remove,
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	refuse := func(format string, args ...any) (progress, error) {
 		return progress{}, fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 	}
-	change, after := d.input(c), c.apply(voters, d.identities[c.Add])
+	change, after := d.input(c), c.apply(voters, d.identity(c.Add))
 	old, isVoter := voters.Find(c.Add + c.Remove)
 	another := old.Identity != (elector.Identity{}) && change.Add.Identity != (elector.Identity{}) &&
 		old.Identity != change.Add.Identity
@@ -182,5 +182,5 @@ func names(voters elector.Roster) string {
 func (d *Driver) connected(v elector.Voter) bool {
 	_, up := d.up[v.Node]
 	return v.Node == d.Node ||
-		up && (v.Identity == (elector.Identity{}) || v.Identity == d.identities[v.Node])
+		up && (v.Identity == (elector.Identity{}) || v.Identity == d.identity(v.Node))
 }

@@ -29,7 +29,7 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 	}
 	l.calls.linked(&peer)
 	l.later(func(d *Driver) {
-		d.up[peer.Node], d.identities[peer.Node] = peer.Meta, elector.Identity(peer.Identity)
+		d.up[peer.Node] = &peer
 		d.quality.Up(peer.Node)
 		d.noteProcess(&peer)
 		d.noteReturn(peer.Node)
@@ -46,8 +46,9 @@ func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	l.calls.lost(peer)
 	l.later(func(d *Driver) {
 		delete(d.up, peer)
-		delete(d.identities, peer)
 		delete(d.unentitled, peer)
+		delete(d.trips, peer)
+		d.dropTransfers(func(_ *group, of elector.NodeID) bool { return of == peer })
 		d.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	})
 	l.Log.Debug("link down", "peer", peer, "evidence", ev.String())
@@ -87,8 +88,8 @@ type process struct {
 
 // noteProcess notes which process a new link leads to.
 func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
-	if !slices.Contains(d.Voters, peer.Node) {
-		return // no promise is ever made to it
+	if !d.IsVoter(peer.Node) {
+		return // no promise is made to it
 	}
 	last, known := d.processes[peer.Node]
 	now := process{identity: peer.Identity, boot: peer.Boot, since: last.since}
@@ -124,28 +125,49 @@ func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 // Pinged takes the round-trip times of the newest pings.
 func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 	l.later(func(d *Driver) {
-		var trips []time.Duration
+		clear(d.trips)
+		d.majority = majority{}
 		for _, link := range links {
-			if !link.Up || !slices.Contains(d.Voters, link.Peer.Node) {
+			if !link.Up || !d.IsVoter(link.Peer.Node) {
 				continue
 			}
-			trips = append(trips, link.RTT)
+			d.trips[link.Peer.Node] = link.RTT
 			if link.RTT > 0 {
 				d.quality.RoundTrip(link.Peer.Node, link.RTT)
 			}
 		}
-		// The elections need only the order of magnitude: small changes are not worth a step.
-		now := elector.TripToMajority(trips, len(d.Voters))
-		if (now - d.roundTrip).Abs() <= d.roundTrip/4 {
-			return
-		}
-		d.roundTrip = now
 		for _, t := range slices.Clone(d.ticks) {
-			if t.Owner.inTurn() {
-				d.step(t.Owner, elector.Measured{RoundTrip: now})
-			}
+			d.measured(t.Owner)
 		}
 	})
+}
+
+// majority is the newest round trip to a majority of some voters.
+type majority struct {
+	of   []elector.NodeID
+	trip time.Duration
+}
+
+// measured tells an election the round trip to a majority of its voters. It needs only the order of
+// magnitude: small changes are not worth a step.
+func (d *Driver) measured(g *group) {
+	if voters := g.machine.Electorate(); !slices.Equal(voters, d.majority.of) {
+		var trips []time.Duration
+		for _, voter := range voters {
+			if trip, linked := d.trips[voter]; linked {
+				trips = append(trips, trip)
+			}
+		}
+		d.majority = majority{voters, elector.TripToMajority(trips, len(voters))}
+	}
+	now := d.majority.trip
+	if (now - g.roundTrip).Abs() <= g.roundTrip/4 {
+		return
+	}
+	g.roundTrip = now
+	if g.inTurn() {
+		d.step(g, elector.Measured{RoundTrip: now})
+	}
 }
 
 // LongestPromise is the longest time for which a promise to a leader binds, over all elections.
@@ -163,8 +185,12 @@ func (d *Driver) received(g *group, e *event) {
 	if g.Config.QoS != (detector.QoS{}) {
 		d.quality.Received(d.Now(), e.group, e.from, &e.msg)
 	}
+	if e.msg.Kind == elector.RecordOffer {
+		d.offered(g, e)
+		return
+	}
 	draws := d.draws(g, e)
-	d.step(g, elector.Received{From: e.from, Message: e.msg})
+	d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})
 	if draws && g.follows == e.from {
 		g.drawnBy = e.from
 	}

@@ -85,6 +85,8 @@ type common struct {
 	paused    atomic.Pointer[pause]
 	done      chan struct{} // closed when the node takes part in no election any more
 	why       error         // the reason; set before done is closed
+
+	others atomic.Pointer[map[elector.NodeID]bool] // voters that are not configured
 }
 
 // event is an element of the driver's inbox: a message from a peer or, if do is set, a function
@@ -108,6 +110,7 @@ func New(cfg Config) *Loop {
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
 	}
+	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{
 		common: c, Linked: make(chan struct{}, 1), inbox: make(chan event, InboxSize),
 		quit: make(chan struct{}), ended: make(chan struct{}), persisted: make(chan struct{}),

@@ -180,7 +180,7 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 			{Peer: netmesh.PeerInfo{Node: "c"}, RTT: time.Microsecond}, // not up
 			{Peer: netmesh.PeerInfo{Node: "d"}, Up: true, RTT: time.Microsecond},
 		})
-		l.view(func(d *Driver) { require.Equal(t, c.told, d.roundTrip, "after %s", c.now) })
+		l.view(func(d *Driver) { require.Equal(t, c.told, d.groups["x"].roundTrip, "after %s", c.now) })
 	}
 }
 

@@ -28,9 +28,15 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 		g.follows, g.drawnBy = t.Leader, ""
 		// A node begins to follow when it gets a heartbeat, so the newest link to that peer leads
 		// to the process that leads.
-		g.since, g.leaderMeta = time.Now(), d.up[t.Leader]
-		if t.Leader == d.Node {
+		g.since, g.leaderMeta = time.Now(), ""
+		if peer := d.up[t.Leader]; peer != nil {
+			g.leaderMeta = peer.Meta
+		} else if t.Leader == d.Node {
 			g.leaderMeta = d.Meta
+		}
+		if t.Leader != "" {
+			g.followed = t.Leader
+			d.noteVoters(g)
 		}
 		d.Publish(g.Name, t, g.since, g.leaderMeta)
 		d.Recorder.Transition(g.Name, &t)
