@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,4 +145,95 @@ func TestValuesReachEveryNode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Values come although links are lost in the middle, and whoever missed some gets the newest.
+func TestValuesSurviveTheLossOfLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 5 * time.Millisecond }, nil)
+		all := meet(t, net, abc)
+		time.Sleep(30 * time.Second)
+		var newest []byte
+		for i := range 20 {
+			newest = noise(elector.MaxValue - i)
+			go func() {
+				for _, m := range all {
+					time.Sleep(time.Duration(3+i) * time.Millisecond) // some parts are there
+					for _, o := range all {
+						m.mesh.Disconnect(o.id, "test")
+					}
+				}
+			}()
+			publishUntil(t, all, "first", newest)
+		}
+		time.Sleep(10 * time.Second)
+		for _, m := range all {
+			require.True(t, bytes.Equal(newest, m.shows("first")), m.id)
+			m.view(func(d *Driver) {
+				require.Empty(t, d.coming)
+				require.LessOrEqual(t, len(d.groups["first"].values), 2)
+			})
+		}
+	})
+}
+
+// publishUntil publishes a value until that is known to have worked.
+func publishUntil(t testing.TB, all []*member, election string, value []byte) {
+	t.Helper()
+	until := time.Now().Add(time.Minute)
+	for i := 0; ; i++ {
+		m := all[i%len(all)]
+		e, err := m.Lookup(election)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if e.Leading() {
+			_, err = m.PublishHere(ctx, e, Write{Value: value})
+		}
+		cancel()
+		if e.Leading() && err == nil {
+			return
+		}
+		require.True(t, time.Now().Before(until), "nobody could publish: %v", err)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Each of 32 elections gets the largest value at the same time.
+func TestManyElectionsWriteAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for i := range 31 {
+			names = append(names, fmt.Sprint("e", i))
+		}
+		all := meet(t, memnet.New(), abc, names...)
+		time.Sleep(30 * time.Second)
+		var done sync.WaitGroup
+		began := time.Now()
+		for _, name := range append(names, "first") {
+			done.Go(func() { publishUntil(t, all, name, noise(elector.MaxValue)) })
+		}
+		done.Wait()
+		t.Log("all are committed after", time.Since(began))
+		time.Sleep(10 * time.Second)
+		for _, m := range all {
+			for _, name := range append(names, "first") {
+				require.Len(t, m.shows(name), elector.MaxValue, "%s on %s", name, m.id)
+			}
+		}
+	})
+}
+
+// sink is a mesh with one peer, which the test plays: it notes what is asked for.
+type sink struct {
+	nowhere
+
+	asked []int // for the parts from there on
+}
+
+func (s *sink) Notify(_ elector.NodeID, n netmesh.Note) bool {
+	if p, ok := parsePart(n.Body); ok && n.Kind == noteWanted {
+		s.asked = append(s.asked, p.at/partSize)
+	}
+	return true
 }
