@@ -178,7 +178,7 @@ func statusOf(err error) int {
 
 // noValue says why a node knows no value: nobody has written one, or it does not know yet.
 func noValue(g cluster.GroupStatus) (code int, err error) {
-	if g.Leader != "" && g.Record == nil {
+	if r := g.Record; r == nil && g.Leader != "" || r != nil && !r.Committed.IsZero() {
 		return http.StatusNotFound, fmt.Errorf("nobody has written a value in election %s", g.Group)
 	}
 	return http.StatusServiceUnavailable, fmt.Errorf("this node does not know a value of election %s: "+
