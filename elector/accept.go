@@ -110,6 +110,10 @@ func (m *Machine) heardRecord(from NodeID, msg *Message) {
 	if r.Accepted.LSN.Less(msg.Record) {
 		m.request(from)
 	}
+	voter, named := m.voter(m.cfg.Self)
+	if named && !m.set.mayVote && m.set.ids[voter] == (Identity{}) {
+		m.tellStored(from) // §15.13: until the leader has met this node
+	}
 }
 
 // request asks a member for its record, if that is newer than this node's own.

@@ -451,7 +451,9 @@ func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 	counts, quorum := x.counted(w, leader)
 	for i := range x.nodes {
 		alone := quorum == 1 && i == leader // it proposes itself to nobody
-		if counts(i) && (alone || w.peers[i].votes.of(term) == leader) {
+		voted := alone || w.peers[i].votes.of(term) == leader
+		gone := !counts(i) && x.backs(w, leader, i) // it lost its disk, and may have voted before
+		if gone || counts(i) && voted {
 			votes++
 		}
 	}
@@ -470,9 +472,9 @@ func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
 		return nil // the voters before the last change back it
 	}
 	backing := 0
-	counts, quorum := x.counted(w, leader)
+	_, quorum := x.counted(w, leader)
 	for v := range x.nodes {
-		if !counts(v) {
+		if !x.backs(w, leader, v) {
 			continue
 		}
 		if v == leader || w.peers[v].machine < 0 || x.state(w, v).Role == elector.Dormant {

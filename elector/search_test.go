@@ -36,6 +36,7 @@ type search struct {
 	later    []uint32          // by parcel, what it is a quantum later; 0 if that is not known yet
 	records  []*elector.Record // the first is none
 	recordNo map[elector.Record]uint16
+	rosters  map[elector.Roster][]elector.Voter
 	steps    map[stepKey]stepped
 	overs    map[stepKey]bool
 
@@ -145,6 +146,7 @@ type arrival struct {
 func (x *search) run() (whole bool) {
 	x.numbers, x.parcelNo = map[machineKey]int32{}, map[parcel]uint32{}
 	x.recordNo, x.records = map[elector.Record]uint16{}, nil
+	x.rosters = map[elector.Roster][]elector.Voter{}
 	x.record(elector.Record{})
 	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
 	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
