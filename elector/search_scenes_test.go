@@ -207,7 +207,7 @@ func ask(what ...string) (asks []elector.Input) {
 
 // TestSearch visits SEARCH_STATES states of each scene at most, or all of them.
 func TestSearch(t *testing.T) {
-	limit, recorded := 40_000, 10_000
+	limit, recorded := 40_000, 5_000
 	if v, ok := os.LookupEnv("SEARCH_STATES"); ok {
 		n, err := strconv.Atoi(v)
 		require.NoError(t, err, "SEARCH_STATES is a number of states, 0 for all")

@@ -91,7 +91,7 @@ func (x *search) over(w *snapshot, node int, number uint32) bool {
 		step := func(in elector.Input) (machineKey, elector.Effects) {
 			m := x.blank(w, node).At(x.machines[at].state, x.held[at])
 			e := m.Step(noon(node)+since, lowest, in)
-			key, _ := x.alike(node, m, since)
+			key, _ := x.alike(node, w.peers[node].lives, m, since)
 			return key, e
 		}
 		a, does := step(x.input(node, received, number))
@@ -135,7 +135,7 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 		since = x.rate(node)
 	}
 	if key.what == sleeps {
-		return stepped{machine: x.number(node, m, since)}, nil
+		return stepped{machine: x.number(w, node, m, since)}, nil
 	}
 	if key.longest {
 		word = highest
@@ -145,7 +145,7 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 	if err := cmp.Or(x.elected(&s, e.Transitions), spec.Consistent(&s)); err != nil {
 		return done, err
 	}
-	done = stepped{machine: x.number(node, m, since), persist: disk{
+	done = stepped{machine: x.number(w, node, m, since), persist: disk{
 		uint8(e.Persist.Entered), uint8(e.Persist.Reserved), x.record(e.Accept),
 	}}
 	for _, id := range e.Joined {
