@@ -31,9 +31,10 @@
 // guarded work in time to stop even if the driver is held up. All methods of Node are
 // safe for concurrent use.
 //
-// What the package is not: it does not replicate data, and membership by gossip
-// never decides who votes; voters come from the configuration, so that a
-// partition cannot shrink a quorum.
+// Each election can keep one small document, which a quorum has on disk: its record
+// (Leadership.Publish, Leadership.Record). It is no database. Its voters come from the
+// configuration and, once there is a record, from that (Node.AddVoter). Membership by
+// gossip never decides who votes, so that a partition cannot shrink a quorum.
 //
 // # How to read the package
 //
@@ -45,6 +46,7 @@
 //   - config.go: what a node is told, and what is wrong with it
 //   - node.go, close.go: what it consists of, its start and its end
 //   - election.go, leadership.go, handover.go, run.go: what an application calls
+//   - record.go, voters.go: what a leader decides, and who votes
 //   - observe.go, status.go, explain.go, stats.go: what others are told
 //   - members.go, links.go: who is there, and whom this node has links to
 package cluster

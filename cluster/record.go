@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -18,7 +20,7 @@ const MaxValue = elector.MaxValue
 // Errors of Publish, besides ErrNotLeader and ErrClosed, and of changes of voters.
 var (
 	// ErrTooLarge means that the value has more than MaxValue bytes. Nothing was written.
-	ErrTooLarge = loop.ErrTooLarge
+	ErrTooLarge = errors.New("the value is too large")
 	// ErrConflict means that PublishOptions.IfMatch did not match. Nothing was written.
 	ErrConflict = loop.ErrConflict
 	// ErrUnknown means that the value was perhaps written, or will be: a later leader may have it.
@@ -67,8 +69,19 @@ type PublishOptions struct {
 // nothing after the next leader knows what is committed. It wraps ErrTooLarge, ErrRefused, or
 // ErrClosed, or is the cause of ctx. The caller must not change value before Publish returns.
 func (l *Leadership) Publish(ctx context.Context, value []byte) (lsn.LSN, error) {
-	at, err := l.e.n.loop.PublishHere(ctx, l.e.p, loop.Write{Value: value, Allowed: l.check})
+	err := checkSize(value)
+	var at lsn.LSN
+	if err == nil {
+		at, err = l.e.n.loop.PublishHere(ctx, l.e.p, loop.Write{Value: value, Allowed: l.check})
+	}
 	return at, l.e.failed("publish", err)
+}
+
+func checkSize(value []byte) error {
+	if len(value) > MaxValue {
+		return fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrTooLarge, len(value), MaxValue)
+	}
+	return nil
 }
 
 // check returns ErrNotLeader once this leadership no longer excludes every other one.
@@ -119,7 +132,11 @@ func (e *Election) Records(ctx context.Context) iter.Seq[Record] {
 // the leader, and waits for one until ctx ends. It asks the next leader only if nothing was written
 // for certain, or if o.IfMatch makes sure that it is not written twice.
 func (e *Election) Publish(ctx context.Context, value []byte, o PublishOptions) (lsn.LSN, error) {
-	at, err := e.n.loop.Publish(ctx, e.p, loop.Write{Value: value, IfMatch: o.IfMatch})
+	err := checkSize(value)
+	var at lsn.LSN
+	if err == nil {
+		at, err = e.n.loop.Publish(ctx, e.p, loop.Write{Value: value, IfMatch: o.IfMatch})
+	}
 	return at, e.failed("publish", err)
 }
 

@@ -19,11 +19,10 @@ type VoterStep struct {
 // VoterOption is an option of AddVoter, RemoveVoter and ReplaceVoter.
 type VoterOption func(*voterChange)
 
-// voterChange is a change of voters as a caller wants it.
+// voterChange is how a caller wants the voters to be changed.
 type voterChange struct {
-	add, remove NodeID
-	dryRun      bool
-	progress    func(VoterStep)
+	dryRun   bool
+	progress func(VoterStep)
 }
 
 // WithProgress has f called with each step of a change, on the goroutine of the caller.
@@ -43,72 +42,59 @@ func DryRun() VoterOption { return func(c *voterChange) { c.dryRun = true } }
 // Update the configuration of every node afterwards: it names the voters of elections that are
 // opened later.
 func (n *Node) AddVoter(ctx context.Context, id NodeID, o ...VoterOption) error {
-	return n.changeVoters(ctx, voterChange{add: id}, o)
+	return n.changeVoters(ctx, o, loop.VoterChange{Add: id})
 }
 
 // RemoveVoter takes a voter out of every election that is open on this node, as AddVoter adds one.
 // A leader that is to be removed hands over first.
 func (n *Node) RemoveVoter(ctx context.Context, id NodeID, o ...VoterOption) error {
-	return n.changeVoters(ctx, voterChange{remove: id}, o)
+	return n.changeVoters(ctx, o, loop.VoterChange{Remove: id})
 }
 
 // ReplaceVoter replaces a voter by another member, in two steps, as RemoveVoter and AddVoter. A
 // voter that is connected to this node is removed last, one that is not is removed first. Both may
 // have the same name: then the data directory is replaced.
 func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o ...VoterOption) error {
-	return n.changeVoters(ctx, voterChange{add: by, remove: old}, o)
+	add, remove := loop.VoterChange{Add: by}, loop.VoterChange{Remove: old}
+	lives := old == n.cfg.Node || slices.ContainsFunc(n.mesh.Links(),
+		func(l netmesh.LinkStatus) bool { return l.Up && l.Peer.Node == old })
+	if lives && old != by {
+		return n.changeVoters(ctx, o, add, remove)
+	}
+	return n.changeVoters(ctx, o, remove, add) // so that as few as possible must be up
 }
 
-// changeVoters carries out a change in one election after the other.
-func (n *Node) changeVoters(ctx context.Context, c voterChange, o []VoterOption) error {
+// changeVoters carries out the parts of a change in one election after the other.
+func (n *Node) changeVoters(ctx context.Context, o []VoterOption, parts ...loop.VoterChange) error {
+	var c voterChange
 	for _, option := range o {
 		option(&c)
 	}
 	elections, _ := n.loop.Snapshots()
 	for _, e := range elections {
-		if err := n.changeElection(ctx, e.Election, &c); err != nil {
-			return fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+		for i, part := range parts {
+			if c.dryRun {
+				part.DryRun, part.Assumed = true, parts[:i]
+			}
+			text, err := n.loop.ChangeVoters(ctx, e.Election, part, c.teller(e.Name))
+			if err != nil {
+				return fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+			}
+			if c.progress != nil {
+				c.progress(VoterStep{e.Name, text, i == len(parts)-1 && !c.dryRun})
+			}
 		}
 	}
 	return nil
 }
 
-// changeElection carries out a change in one election, step by step.
-func (n *Node) changeElection(ctx context.Context, e *loop.Election, c *voterChange) error {
+// teller returns a function that tells the caller what is waited for in an election, once.
+func (c *voterChange) teller(group string) func(error) {
 	last := ""
-	tell := func(text string, done bool) {
-		if c.progress != nil && (text != last || done) {
-			c.progress(VoterStep{Group: e.Name, Text: text, Done: done})
+	return func(why error) {
+		if text := why.Error(); c.progress != nil && text != last {
+			c.progress(VoterStep{Group: group, Text: text})
+			last = text
 		}
-		last = text
 	}
-	steps := n.steps(c)
-	for i, step := range steps {
-		if c.dryRun {
-			step.DryRun, step.Assumed = true, steps[:i]
-		}
-		text, err := n.loop.ChangeVoters(ctx, e, step, func(why error) { tell(why.Error(), false) })
-		if err != nil {
-			return err
-		}
-		tell(text, i == len(steps)-1 && !c.dryRun)
-	}
-	return nil
-}
-
-// steps are the parts of a change, in their order: a dead voter is removed first, so that as few as
-// possible must be up.
-func (n *Node) steps(c *voterChange) (steps []loop.VoterChange) {
-	add, remove := loop.VoterChange{Add: c.add}, loop.VoterChange{Remove: c.remove}
-	lives := c.remove == n.cfg.Node || slices.ContainsFunc(n.mesh.Links(),
-		func(l netmesh.LinkStatus) bool { return l.Up && l.Peer.Node == c.remove })
-	switch {
-	case c.remove == "":
-		return []loop.VoterChange{add}
-	case c.add == "":
-		return []loop.VoterChange{remove}
-	case lives && c.add != c.remove:
-		return []loop.VoterChange{add, remove}
-	}
-	return []loop.VoterChange{remove, add}
 }

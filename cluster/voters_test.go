@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,104 +11,153 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
-	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// voterChange follows docs/operations.md#changing-the-voters on a cluster.
-type voterChange struct {
-	*testCluster
-	lists  map[cluster.NodeID][]cluster.NodeID // of each node's configuration
-	events []*cluster.Subscription
+var five = []cluster.NodeID{"a", "b", "c", "d", "e"}
 
-	handovers int
-}
-
-// handOver lets the leader hand over.
-func (c *voterChange) handOver(to cluster.NodeID) {
-	c.handovers++
-	require.NoError(c.t, c.Node(c.Leader()).Default().Transfer(c.t.Context(), to))
-}
-
-// start starts a node with a list, and comes back when its vote counts.
-func (c *voterChange) start(id cluster.NodeID, voters []cluster.NodeID) {
-	c.lists[id] = voters
-	c.Start(id)
-	c.events = append(c.events, c.Node(id).Subscribe(1000))
-	time.Sleep(election)
-}
-
-// all gives every node that runs a list, except for those that have it, the leader last: it hands
-// over to one that has the list.
-func (c *voterChange) all(voters []cluster.NodeID, done ...cluster.NodeID) {
-	leader := c.Leader()
-	for _, id := range c.Running() {
-		if id != leader && !slices.Contains(done, id) {
-			c.Stop(id)
-			c.start(id, voters)
-			done = append(done, id)
-		}
+// firstThree lets the first three vote at first: the others only join.
+func firstThree(cfg *cluster.Config) {
+	cfg.Voters = three
+	if !slices.Contains(three, cfg.Node) {
+		cfg.Voters, cfg.Join = nil, []string{"a:7400"}
 	}
-	to := done[len(done)-1]
-	c.handOver(to)
-	c.Stop(leader)
-	time.Sleep(election) // longer than a lease: nothing may hang on it
-	c.start(leader, voters)
-	require.Equal(c.t, to, c.Leader())
 }
 
-// differ are the nodes that find that the voters of another differ.
-func (c *voterChange) differ() (ids []cluster.NodeID) {
-	for id, n := range c.nodes() {
-		if slices.ContainsFunc(n.Status().Findings, func(f findings.Finding) bool {
-			return f.Kind == findings.VotersDiffer
-		}) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// TestVotersAreChangedWithoutALeaderlessMoment goes from three voters to four and to five, and
-// takes one of the first three away: d replaces c. Leadership moves by the handovers of the page
-// alone.
-func TestVotersAreChangedWithoutALeaderlessMoment(t *testing.T) {
-	five := []cluster.NodeID{"a", "b", "c", "d", "e"}
-	lists := map[cluster.NodeID][]cluster.NodeID{}
-	withCluster(t, five, func(t *testing.T, inner *testCluster) {
-		c := &voterChange{testCluster: inner, lists: lists}
-		for _, id := range three {
-			c.start(id, three)
-		}
-		c.AwaitLeader()
-		for n := 4; n <= 5; n++ {
-			added, voters := five[n-1], five[:n]
-			c.start(added, voters) // before the others learn of it
-			require.Contains(t, c.differ(), added)
-			c.all(voters, added)
-			require.Empty(t, c.differ())
-		}
-		if c.Leader() == "c" {
-			c.handOver("d")
-		}
-		c.all([]cluster.NodeID{"a", "b", "d", "e"}, "c")
-		c.Stop("c")
-		time.Sleep(2 * time.Minute)
-		require.Empty(t, c.differ())
-		led := 0
-		for _, s := range c.events {
-			s.Close()
-			for e := range s.Events() {
-				switch {
-				case e.From == elector.Leader && e.To != elector.Leader:
-					require.Equal(t, "TRANSFERRED", e.Reason.String(), "%s", e.Transition)
-				case e.From != elector.Leader && e.To == elector.Leader:
-					led++
+// requireVoters waits until every node that runs counts these voters, in every election.
+func (c *testCluster) requireVoters(want string) {
+	c.t.Helper()
+	c.Await("the voters "+want, func() bool {
+		for _, n := range c.nodes() {
+			for _, g := range n.Status().Groups {
+				var names []string
+				for _, v := range g.Voters {
+					names = append(names, string(v))
+				}
+				if strings.Join(names, "") != want {
+					return false
 				}
 			}
 		}
-		require.Equal(t, 1+c.handovers, led, "leaders")
-	}, clustertest.Down(five...), clustertest.Configure(func(cfg *cluster.Config) {
-		cfg.Voters = lists[cfg.Node]
-	}))
+		return true
+	})
+}
+
+// steps collects the progress of a change.
+func steps(into *[]string) cluster.VoterOption {
+	return cluster.WithProgress(func(s cluster.VoterStep) {
+		*into = append(*into, s.Group+": "+s.Text)
+	})
+}
+
+// TestVotersChangeWhileTheClusterRuns grows from three voters to five, and shrinks again. No node
+// restarts, and the leader changes only where it is removed itself.
+func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
+	withCluster(t, five, func(t *testing.T, c *testCluster) {
+		c.elect()
+		c.open("other", nil)
+		time.Sleep(election)
+		at, err := c.Node("d").Default().Publish(t.Context(), []byte("x"), cluster.PublishOptions{})
+		require.NoError(t, err)
+		var events []*cluster.Subscription
+		for _, n := range c.nodes() {
+			events = append(events, n.Default().Subscribe(1000))
+		}
+		led := c.Leader()
+		require.NoError(t, c.Node("e").AddVoter(t.Context(), "d"))
+		c.requireVoters("abcd")
+		require.NoError(t, c.Node("a").AddVoter(t.Context(), "e"))
+		require.NoError(t, c.Node("b").AddVoter(t.Context(), "e"), "it is one already")
+		c.requireVoters("abcde")
+		require.Equal(t, led, c.Leader())
+		c.requireRecord("x", at)
+
+		var told []string
+		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), led, steps(&told)), "%q", told)
+		require.Contains(t, strings.Join(told, "\n"), "has handed over to")
+		left := slices.DeleteFunc(slices.Clone(five),
+			func(id cluster.NodeID) bool { return id == led || id == c.Leader() })
+		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), left[0]), "asked outside")
+		require.Len(t, c.leader().Status().Groups[0].Voters, 3)
+		c.requireRecord("x", at)
+		changes := 0
+		for _, s := range events {
+			s.Close()
+			for e := range s.Events() {
+				require.NotEqual(t, elector.LeaderNoHeartbeat, e.Reason)
+				if e.From == elector.Leader {
+					changes++
+				}
+			}
+		}
+		require.Equal(t, 1, changes, "of the leader")
+	}, clustertest.Configure(firstThree))
+}
+
+// Each mistake gets its answer at once, in a dry run too, and changes nothing.
+func TestMistakesWithVoters(t *testing.T) {
+	type call = func(context.Context, *cluster.Node, ...cluster.VoterOption) error
+	add := func(id cluster.NodeID) call {
+		return func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
+			return n.AddVoter(ctx, id, o...)
+		}
+	}
+	remove := func(id cluster.NodeID) call {
+		return func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
+			return n.RemoveVoter(ctx, id, o...)
+		}
+	}
+	for name, m := range map[string]struct {
+		voters  int // of the first nodes
+		edit    func(*cluster.Config)
+		prepare func(*testCluster)
+		call    call
+		want    string
+	}{
+		"nobody":  {voters: 3, call: add("x"), want: "has no link to x: start it"},
+		"no name": {voters: 3, call: add(""), want: "and names it"},
+		"down": {voters: 3, prepare: func(c *testCluster) { c.Stop("d"); time.Sleep(time.Second) },
+			call: add("d"), want: "has no link to d"},
+		"the last": {voters: 1, call: remove("a"), want: "a is the only voter: add another one first"},
+		"no quorum after": {voters: 3, prepare: func(c *testCluster) {
+			c.Stop(c.others(c.leader())[0])
+		}, call: func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
+			up := slices.DeleteFunc(n.Status().Members, func(m cluster.MemberStatus) bool {
+				return !m.Voter || m.Link != "up"
+			})
+			return n.RemoveVoter(ctx, up[0].Node, o...)
+		}, want: "2 of them would be needed, and 1 are connected"},
+		"explicit quorum": {voters: 3, edit: func(cfg *cluster.Config) { cfg.Election.Quorum = 3 },
+			call: add("d"), want: "Quorum is set to 3"},
+		"unsafe": {voters: 3, edit: func(cfg *cluster.Config) {
+			cfg.Election.Quorum, cfg.Election.UnsafeQuorum = 1, true
+		}, call: add("d"), want: "a record needs a safe election"},
+		"other voters": {voters: 3, edit: func(cfg *cluster.Config) {
+			if cfg.Node == "d" {
+				cfg.Voters = append(slices.Clone(cfg.Voters), "d")
+			}
+		}, call: add("d"), want: `only node "d" counts "d"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, five[:4], func(t *testing.T, c *testCluster) {
+				c.elect()
+				if m.prepare != nil {
+					m.prepare(c)
+				}
+				before := c.leader().Status().Groups[0].Voters
+				for _, options := range [][]cluster.VoterOption{{cluster.DryRun()}, nil} {
+					for _, id := range c.Running()[:1] {
+						err := m.call(within(t, time.Minute), c.Node(id), options...)
+						require.ErrorIs(t, err, cluster.ErrRefused)
+						require.ErrorContains(t, err, m.want)
+					}
+				}
+				require.Equal(t, before, c.leader().Status().Groups[0].Voters)
+			}, clustertest.Configure(func(cfg *cluster.Config) {
+				if cfg.Voters = five[:m.voters]; m.edit != nil {
+					m.edit(cfg)
+				}
+			}))
+		})
+	}
 }

@@ -55,8 +55,7 @@ func (m *Machine) giveBack() {
 func (m *Machine) tellFloor(to NodeID) {
 	if m.set.mayVote && m.state.Floor > m.state.Term {
 		no := scouting.Answer{Cause: scouting.CauseTerm}
-		reply := m.reply(ElectionScoutingResponse, no, m.state.Floor)
-		m.send(to, &reply)
+		m.send(to, m.reply(ElectionScoutingResponse, no, m.state.Floor))
 	}
 }
 

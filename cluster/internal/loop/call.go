@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-msgpack/v2/codec"
-
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -20,7 +19,7 @@ import (
 )
 
 const (
-	partSize  = 16 << 10              // of a value, in one note
+	callPart  = 12 << 10              // of a value, in one note; JSON makes more of it
 	maxCalls  = 64                    // of other nodes, that come in or are carried out, at a time
 	maxText   = 1 << 10               // bytes of the text of a reply
 	noRoomFor = time.Millisecond      // before a note is sent again
@@ -34,7 +33,7 @@ var errWaiting = errors.New("not done yet")
 
 // outcomes are the errors that a reply tells, by their number there.
 var outcomes = []error{
-	nil, elector.ErrNotLeader, ErrConflict, ErrRefused, ErrUnknown, errWaiting, ErrTooLarge,
+	nil, elector.ErrNotLeader, ErrConflict, ErrRefused, ErrUnknown, errWaiting,
 }
 
 // call asks the leader of an election to change the voters or to publish a value. It travels in one
@@ -46,7 +45,8 @@ type call struct {
 	Publish bool
 	Match   []lsn.LSN // IfMatch: at most one
 	Size    int       // of the value
-	Value   []byte    // the next part of it; the whole one when all are there
+	At      int       // where Value belongs in it
+	Value   []byte    // the next part; the whole value when all are there
 }
 
 // reply answers a call.
@@ -137,12 +137,14 @@ func (c *calls) lost(peer elector.NodeID) {
 func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
 	here func() (reply, error), told func(error),
 ) (r reply, _ error) {
-	var doubt error
+	var doubt, why error // whether it was done; why it is asked again
 	for {
 		leader, err := ask(ctx, l, func(*Driver) (elector.NodeID, error) {
 			return e.g.follows, e.Ended()
 		})
 		switch {
+		case err != nil && why != nil && ctx.Err() != nil:
+			return r, fmt.Errorf("%w: %w", cmp.Or(doubt, why), err)
 		case err != nil:
 		case leader == "":
 			err = fmt.Errorf("%w: no leader is known", errWaiting)
@@ -159,15 +161,13 @@ func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
 		case !errors.Is(err, elector.ErrNotLeader) && !errors.Is(err, errWaiting):
 			return r, err
 		}
-		if told != nil {
-			told(err)
+		if why = err; told != nil {
+			told(why)
 		}
-		select {
+		select { // what ended is found above
 		case <-time.After(askAgain):
 		case <-ctx.Done():
-			return r, fmt.Errorf("%w: %w", cmp.Or(doubt, err), context.Cause(ctx))
 		case <-e.Gone:
-			return r, cmp.Or(doubt, e.Ended())
 		}
 	}
 }
@@ -216,13 +216,12 @@ func (l *Loop) call(ctx context.Context, e *Election, to elector.NodeID, c call)
 		return reply{}, fmt.Errorf("%w: leader %s runs a build that knows no records: upgrade it",
 			ErrRefused, to)
 	}
-	for rest := c.Value; ; {
-		c.Value = rest[:min(len(rest), partSize)]
-		rest = rest[len(c.Value):]
+	for value := c.Value; ; c.At += callPart {
+		c.Value = value[c.At:min(c.At+callPart, len(value))]
 		if err := l.notify(ctx, to, e.Name, noteCall, &c); err != nil {
 			return reply{}, fmt.Errorf("%w: the call did not reach leader %s: %w", errWaiting, to, err)
 		}
-		if len(rest) == 0 {
+		if c.At+len(c.Value) == len(value) {
 			break
 		}
 	}
@@ -244,7 +243,11 @@ func (c *calls) forget(id uint64) {
 func (l *Loop) notify(
 	ctx context.Context, to elector.NodeID, group string, kind uint8, body any,
 ) error {
-	for n := (netmesh.Note{Group: group, Kind: kind, Body: pack(body)}); !l.mesh.Notify(to, n); {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	for !l.mesh.Notify(to, netmesh.Note{Group: group, Kind: kind, Body: text}) {
 		if linked, _ := l.calls.link(to); !linked {
 			return errors.New("there is no link")
 		}
@@ -262,7 +265,7 @@ func (l *Loop) notify(
 // replied takes the reply to a call.
 func (l *Loop) replied(from elector.NodeID, body []byte) {
 	var r reply
-	if unpack(body, &r) != nil {
+	if json.Unmarshal(body, &r) != nil {
 		return
 	}
 	l.calls.mu.Lock()
@@ -276,17 +279,18 @@ func (l *Loop) replied(from elector.NodeID, body []byte) {
 // called takes a call, or a part of one. When the last part is there it has the call carried out.
 func (l *Loop) called(from elector.NodeID, group string, body []byte) {
 	var c call
-	if unpack(body, &c) != nil {
+	if json.Unmarshal(body, &c) != nil {
 		return
 	}
 	s, of := &l.calls, origin{from, c.ID}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.incoming[of]; before != nil {
-		c.Value = append(before.Value, c.Value...)
-		delete(s.incoming, of)
+	if before := s.incoming[of]; before != nil && len(before.Value) == c.At {
+		c.Value, c.At = append(before.Value, c.Value...), 0
 	}
+	delete(s.incoming, of)
 	switch {
+	case c.At != 0: // it has too many requests, and has said so
 	case c.Size > elector.MaxValue || len(c.Value) > c.Size || len(c.Match) > 1: // a broken build
 	case s.serving+len(s.incoming) >= maxCalls:
 		// Who gets no reply knows less than who gets this one.
@@ -336,24 +340,4 @@ func (l *Loop) answer(to elector.NodeID, group string, r reply, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), shortWait)
 	defer cancel()
 	_ = l.notify(ctx, to, group, noteAnswer, &r) // the end of the link tells the asker
-}
-
-// msgpack encodes notes as the mesh does its frames.
-var msgpack = func() *codec.MsgpackHandle {
-	h := &codec.MsgpackHandle{}
-	h.WriteExt, h.StructToArray = true, true
-	return h
-}()
-
-// pack encodes the body of a note.
-func pack(body any) (encoded []byte) {
-	if err := codec.NewEncoderBytes(&encoded, msgpack).Encode(body); err != nil {
-		panic(err) // its fields are of types that have an encoding
-	}
-	return encoded
-}
-
-// unpack decodes the body of a note.
-func unpack(body []byte, into any) error {
-	return codec.NewDecoderBytes(body, msgpack).Decode(into)
 }

@@ -59,7 +59,7 @@ func (l *Loop) change(ctx context.Context, e *Election, c VoterChange) (string, 
 
 // change begins a change of voters, or says how far it is.
 func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
-	st, voters := g.machine.Record(), d.voters(g)
+	st, voters := g.machine.Record(), d.roster(g)
 	if err := g.machine.Publishable(); errors.Is(err, elector.ErrNotLeader) {
 		return now, err
 	}
@@ -104,9 +104,9 @@ func (d *Driver) giveUp(g *group, c VoterChange) {
 	}
 }
 
-// voters are those that count for an election on this node, with their identities if it has a
+// roster is that of those who count for an election on this node, with their identities if it has a
 // record.
-func (d *Driver) voters(g *group) elector.Roster {
+func (d *Driver) roster(g *group) elector.Roster {
 	if r := g.machine.Record().Accepted; r.LSN != (lsn.LSN{}) {
 		return r.Voters
 	}
@@ -127,6 +127,8 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	another := old.Identity != (elector.Identity{}) && change.Add.Identity != (elector.Identity{}) &&
 		old.Identity != change.Add.Identity
 	switch {
+	case (c.Add == "") == (c.Remove == ""):
+		return refuse("a change adds one voter or removes one, and names it")
 	case c.Add != "" && isVoter && another:
 		return refuse("%s is a voter with the data directory %s, and runs on %s: replace it",
 			c.Add, old.Identity, change.Add.Identity)

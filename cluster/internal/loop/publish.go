@@ -13,7 +13,6 @@ import (
 
 // Errors of requests that concern a record.
 var (
-	ErrTooLarge = errors.New("the value is too large")
 	ErrConflict = errors.New("the record has another value")
 	ErrUnknown  = errors.New("it is not known whether the value was written")
 	ErrRefused  = errors.New("refused")
@@ -32,7 +31,7 @@ func (r *Recorded) Newer() <-chan struct{} { return r.newer }
 // Recorded returns the newest committed record that this node knows.
 func (e *Election) Recorded() *Recorded { return e.recorded.Load() }
 
-// Write is a value that is to be published.
+// Write is a value of at most elector.MaxValue bytes that is to be published.
 type Write struct {
 	Value   []byte
 	IfMatch *lsn.LSN     // fails with ErrConflict unless the present value is that of this LSN
@@ -51,10 +50,6 @@ type write struct {
 
 // PublishHere writes a value, if this node leads, and waits until it is committed.
 func (l *Loop) PublishHere(ctx context.Context, e *Election, in Write) (lsn.LSN, error) {
-	if len(in.Value) > elector.MaxValue {
-		return lsn.LSN{}, fmt.Errorf("%w: it has %d bytes, the limit is %d",
-			ErrTooLarge, len(in.Value), elector.MaxValue)
-	}
 	w := &write{Write: in, done: make(chan answer[lsn.LSN], 1), value: elector.Value{
 		Size: uint32(len(in.Value)), Hash: sha256.Sum256(in.Value),
 	}}

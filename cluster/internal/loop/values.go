@@ -19,7 +19,8 @@ import (
 // Whatever is lost is asked for again when the record is offered again, which the machine sees to.
 
 const (
-	window = 4 // parts of a value that are under way at a time
+	partSize = 16 << 10 // bytes of a part, except for the last one
+	window   = 4        // parts of a value that are under way at a time
 	// maxComing bounds the values that are on their way here from voters, maxFromGuests those from
 	// nodes without a vote: in bytes, by what their records say.
 	maxComing, maxFromGuests = 64 << 20, 4 << 20

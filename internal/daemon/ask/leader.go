@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
@@ -45,16 +44,12 @@ func (c *Cluster) search(
 }
 
 // AtLeader finds the node that leads an election, without waiting for the others, and returns a
-// client for it; with passed, for one that follows it, if the leader cannot be asked from here.
-func (c *Cluster) AtLeader(ctx context.Context, group string, passed bool) (
+// client for it.
+func (c *Cluster) AtLeader(ctx context.Context, group string) (
 	cluster.NodeID, *admin.Client, error,
 ) {
 	leader, others, silent, err := c.search(ctx, group)
 	if err == nil && leader.silent() {
-		follows := func(a Answer) bool { return admin.GroupIn(*a.Status, group).Leader != "" }
-		if i := slices.IndexFunc(others, follows); passed && i >= 0 {
-			return others[i].Node, c.client(others[i]), nil
-		}
 		err = cmp.Or(unasked(others, silent, group), noLeaderAmong(others, group))
 	}
 	if err != nil {
