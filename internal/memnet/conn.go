@@ -106,7 +106,7 @@ func (c *Conn) Write(b []byte) (size int, err error) {
 		chunk := bytes.Clone(b[:min(room, len(b))])
 		c.flying += len(chunk)
 		b, size = b[len(chunk):], size+len(chunk)
-		packet{c, func() { c.deliver(chunk) }, c.reset}.send()
+		packet{c, len(chunk), func() { c.deliver(chunk) }, c.reset}.send()
 	}
 	return size, nil
 }
@@ -116,7 +116,7 @@ func (c *Conn) Write(b []byte) (size int, err error) {
 func (c *Conn) deliver(chunk []byte) {
 	c.flying -= len(chunk)
 	if c.peer.closed {
-		packet{c.peer, c.reset, func() {}}.send()
+		packet{c.peer, 0, c.reset, func() {}}.send()
 		return
 	}
 	if c.peer.readErr == nil {
@@ -175,7 +175,7 @@ func (c *Conn) CloseWrite() error {
 }
 
 func (c *Conn) finish() {
-	packet{c, func() { c.peer.end(io.EOF, nil) }, c.reset}.send()
+	packet{c, 0, func() { c.peer.end(io.EOF, nil) }, c.reset}.send()
 }
 
 // Close ends the connection: by an end of stream, or by a reset if SetLinger(0) was called
@@ -198,7 +198,7 @@ func (c *Conn) closeLocked(reset bool) {
 	c.data, c.readErr = nil, net.ErrClosed
 	c.end(nil, net.ErrClosed)
 	if reset || unread {
-		packet{c, c.peer.reset, func() {}}.send()
+		packet{c, 0, c.peer.reset, func() {}}.send()
 		return
 	}
 	c.finish()

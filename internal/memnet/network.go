@@ -34,6 +34,7 @@ type Network struct {
 
 	latency func(from, to string) time.Duration
 	lag     func() time.Duration
+	perByte time.Duration // that a byte takes to leave
 }
 
 // New returns an empty network.

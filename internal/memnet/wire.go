@@ -39,9 +39,14 @@ func (n *Network) Delay(latency func(from, to string) time.Duration, lag func() 
 	n.latency, n.lag = latency, lag
 }
 
+// Rate lets the packets of each connection leave at so many bytes a second. It must be called
+// after Delay and before the first connection.
+func (n *Network) Rate(bytes int) { n.perByte = time.Second / time.Duration(bytes) }
+
 // packet is one that travels from one end of a connection to the other.
 type packet struct {
 	from   *Conn
+	size   int // bytes of data
 	arrive func()
 	reset  func() // what a reset in answer does to the sender
 }
@@ -68,6 +73,7 @@ func (p packet) send() {
 			at = then
 		}
 	}
+	at = at.Add(time.Duration(p.size) * n.perByte)
 	c.sent, c.last = now, at
 	time.AfterFunc(at.Sub(now), func() {
 		n.mu.Lock()

@@ -3,8 +3,10 @@ package loop
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,14 +22,45 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // member is a node of a test: a loop on a mesh.
 type member struct {
 	*Loop
-	mesh *netmesh.Mesh
-	id   elector.NodeID
+	mesh  *netmesh.Mesh
+	id    elector.NodeID
+	beats *lateness
+}
+
+// lateness is how long heartbeats took from the clock of the leader to the step of this node. All
+// nodes of a test have one clock.
+type lateness struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	all   []time.Duration
+}
+
+func (l *lateness) stepped(s testhook.Step) {
+	r, ok := s.In.(elector.Received)
+	if !ok || r.Message.Kind != elector.LeaderHeartbeat {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := elector.Time(l.clock.Now())
+	l.all = append(l.all, now.Sub(r.Message.SentAt)+r.Message.Late)
+}
+
+// take returns what was measured since the last call, sorted.
+func (l *lateness) take() []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.all
+	l.all = nil
+	slices.Sort(all)
+	return all
 }
 
 // meet starts nodes that elect in some elections.
@@ -35,8 +68,9 @@ func meet(
 	t testing.TB, net *memnet.Network, names []elector.NodeID, elections ...string,
 ) []*member {
 	var all []*member
+	c := clock.Process()
 	for _, id := range names {
-		all = append(all, startMember(t, net, id, names, elections...))
+		all = append(all, startMember(t, net, c, id, names, elections...))
 	}
 	for _, m := range all {
 		for _, o := range names {
@@ -47,9 +81,12 @@ func meet(
 }
 
 func startMember(
-	t testing.TB, net *memnet.Network, id elector.NodeID, voters []elector.NodeID, elections ...string,
+	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
+	elections ...string,
 ) *member {
-	hooks := testhook.From(testhook.With(context.Background(), testhook.Hooks{Clock: clock.Process()}))
+	beats := &lateness{clock: c}
+	hooks := testhook.From(testhook.With(context.Background(),
+		testhook.Hooks{Clock: c, Stepped: beats.stepped}))
 	s, err := store.OpenOn(t.TempDir(), store.Owner{Cluster: "c", Node: string(id)}, testhook.Unsynced)
 	require.NoError(t, err)
 	m := measure.New()
@@ -93,7 +130,7 @@ func startMember(
 		s.Close()
 		l.StopWatcher()
 	})
-	return &member{l, mesh, id}
+	return &member{l, mesh, id, beats}
 }
 
 // publish lets the leader of an election write a value, and returns it when that is committed.
@@ -172,7 +209,7 @@ func TestValuesSurviveTheLossOfLinks(t *testing.T) {
 			require.True(t, bytes.Equal(newest, m.shows("first")), m.id)
 			m.view(func(d *Driver) {
 				require.Empty(t, d.coming)
-				require.LessOrEqual(t, len(d.groups["first"].values), 2)
+				require.LessOrEqual(t, len(d.groups["first"].values), 3)
 			})
 		}
 	})
@@ -224,11 +261,43 @@ func TestManyElectionsWriteAtOnce(t *testing.T) {
 	})
 }
 
-// sink is a mesh with one peer, which the test plays: it notes what is asked for.
+// Values delay no heartbeat by more than what a link has under way, however slow it is, and the
+// leader stays.
+func TestHeartbeatsPassValuesOnASlowLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rate, far = 1 << 20, 10 * time.Millisecond
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return far }, nil)
+		net.Rate(rate)
+		all := meet(t, net, abc)
+		time.Sleep(30 * time.Second)
+		leader := publish(t, all, "first", noise(1))
+		for _, m := range all {
+			m.beats.take()
+		}
+		written := 0
+		for until := time.Now().Add(time.Minute); time.Now().Before(until); written++ {
+			require.Equal(t, leader, publish(t, all, "first", noise(elector.MaxValue-written)))
+		}
+		require.Greater(t, written, 20)
+		// Two steps of notes, a note that has begun to leave, and the heartbeats between them.
+		most := far + time.Second*(64+17+4)<<10/rate
+		for _, m := range all {
+			if late := m.beats.take(); m != leader {
+				require.Greater(t, len(late), 100)
+				t.Logf("%s: of %d heartbeats half took %s at most, all %s; %d values", m.id, len(late),
+					late[len(late)/2], late[len(late)-1], written)
+				require.LessOrEqual(t, late[len(late)-1], most)
+			}
+		}
+	})
+}
+
+// sink is a mesh of which the test plays the peers: it notes which parts are asked for.
 type sink struct {
 	nowhere
 
-	asked []int // for the parts from there on
+	asked []int
 }
 
 func (s *sink) Notify(_ elector.NodeID, n netmesh.Note) bool {
@@ -236,4 +305,148 @@ func (s *sink) Notify(_ elector.NodeID, n netmesh.Note) bool {
 		s.asked = append(s.asked, p.at/partSize)
 	}
 	return true
+}
+
+// asks are the parts asked for since the last call.
+func (s *sink) asks() (parts []int) {
+	parts, s.asked = s.asked, nil
+	return parts
+}
+
+// offer is what a peer says that offers a record of a value.
+func offer(term, valueTerm lsn.Term, value []byte) elector.Message {
+	r := &elector.Record{
+		LSN: lsn.LSN{Term: term, Counter: 1}, Voters: elector.NewRoster(elector.Voter{Node: "b"}),
+		Value: elector.Value{
+			LSN: lsn.LSN{Term: valueTerm, Counter: 1}, Size: uint32(len(value)), Hash: sha256.Sum256(value),
+		},
+	}
+	return elector.Message{Kind: elector.RecordOffer, Term: term, Record: r.LSN, Offer: r}
+}
+
+// partOf is a part of a value, as a note.
+func partOf(value []byte, n int) *netmesh.Note {
+	p := part{hash: sha256.Sum256(value), at: n * partSize}
+	p.text = value[p.at:min(p.at+partSize, len(value))]
+	return &netmesh.Note{Group: "x", Kind: notePart, Body: p.body()}
+}
+
+// following runs a test on the driver of node a, which has a link to b and c and whose mesh is a
+// sink.
+func following(t *testing.T, play func(d *Driver, g *group, s *sink)) {
+	l, e := run(t, clock.System(), "a", "b", "c")
+	l.view(func(d *Driver) {
+		s := &sink{}
+		d.Mesh = s
+		play(d, e.g, s)
+	})
+}
+
+func (d *Driver) isOffered(g *group, from elector.NodeID, m elector.Message) {
+	d.received(g, &event{from: from, group: g.Name, msg: m})
+}
+
+func TestWhichPartsAreAskedFor(t *testing.T) {
+	value, term := noise(10*partSize+5), lsn.Term(3)
+	has := func(g *group) lsn.Term { return g.machine.Record().Accepted.LSN.Term }
+	following(t, func(d *Driver, g *group, s *sink) {
+		d.isOffered(g, "b", offer(3, 2, value))
+		require.Equal(t, []int{0, 1, 2, 3}, s.asks(), "an old value is not pushed")
+		d.isOffered(g, "b", offer(3, 2, value))
+		require.Equal(t, []int{0, 1, 2, 3}, s.asks(), "nothing has come since")
+		d.noted(g, "b", partOf(value, 1))
+		require.Empty(t, s.asks(), "it is not the next one")
+		d.noted(g, "b", partOf(value, 0))
+		require.Equal(t, []int{4}, s.asks())
+		d.noted(g, "b", partOf(value, 0))
+		require.Empty(t, s.asks(), "it came before")
+		d.isOffered(g, "b", offer(3, 2, value))
+		require.Empty(t, s.asks(), "some has come since")
+		d.noted(g, "c", partOf(value, 1))
+		require.Empty(t, s.asks(), "c has offered nothing")
+		for n := 1; n < 10; n++ {
+			require.Zero(t, has(g))
+			d.noted(g, "b", partOf(value, n))
+		}
+		d.noted(g, "b", partOf(value, 10))
+		require.Equal(t, term, has(g))
+		require.Empty(t, d.coming)
+		require.True(t, bytes.Equal(value, g.value(g.machine.Record().Accepted.Value)))
+		s.asks()
+
+		d.isOffered(g, "c", offer(4, 2, value))
+		require.Equal(t, lsn.Term(4), has(g), "it has the value")
+		next := noise(2 * partSize)
+		d.isOffered(g, "c", offer(5, 5, next))
+		require.Equal(t, []int{1}, s.asks(), "the first part of a new value comes unasked")
+		d.isOffered(g, "c", offer(5, 5, next))
+		require.Equal(t, []int{0, 1}, s.asks(), "or it was lost")
+		d.noted(g, "c", partOf(next, 0))
+		d.noted(g, "c", partOf(next, 1))
+		require.Equal(t, lsn.Term(5), has(g))
+		require.LessOrEqual(t, len(g.values), 3, "none, the one before and this one")
+	})
+}
+
+// No value becomes a record's that the record does not name, whatever peers send.
+func TestWhatPeersMayNotSend(t *testing.T) {
+	value := noise(partSize + 1)
+	wrong := append(noise(partSize), 9)
+	lies := partOf(wrong, 0)
+	copy(lies.Body, partOf(value, 0).Body[:sha256.Size])
+	short := partOf(value, 0)
+	short.Body = short.Body[:len(short.Body)-1]
+	empty, huge := offer(3, 3, nil), partOf(value, 0)
+	empty.Offer.Value.Hash[0]++
+	huge.Body[sha256.Size] = 0xff
+	for name, send := range map[string]func(d *Driver, g *group){
+		"wrong bytes": func(d *Driver, g *group) {
+			d.noted(g, "b", lies)
+			d.noted(g, "b", partOf(value, 1))
+		},
+		"wrong size":   func(d *Driver, g *group) { d.noted(g, "b", short) },
+		"wrong place":  func(d *Driver, g *group) { d.noted(g, "b", huge) },
+		"last first":   func(d *Driver, g *group) { d.noted(g, "b", partOf(value, 1)) },
+		"another":      func(d *Driver, g *group) { d.noted(g, "b", partOf(wrong, 0)) },
+		"half a note":  func(d *Driver, g *group) { d.noted(g, "b", &netmesh.Note{Kind: notePart}) },
+		"half a wish":  func(d *Driver, g *group) { d.noted(g, "b", &netmesh.Note{Kind: noteWanted}) },
+		"unknown kind": func(d *Driver, g *group) { d.noted(g, "b", &netmesh.Note{Kind: 99}) },
+		"empty value":  func(d *Driver, g *group) { d.isOffered(g, "c", empty) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			following(t, func(d *Driver, g *group, _ *sink) {
+				d.isOffered(g, "b", offer(3, 3, value))
+				send(d, g)
+				require.Zero(t, g.machine.Record().Accepted)
+				d.isOffered(g, "b", offer(4, 3, value)) // and the right ones are still taken
+				d.noted(g, "b", partOf(value, 0))
+				d.noted(g, "b", partOf(value, 1))
+				require.Equal(t, lsn.Term(4), g.machine.Record().Accepted.LSN.Term)
+			})
+		})
+	}
+}
+
+// Offers cost a bounded amount of memory; those of nodes without a vote take no room of voters.
+func TestOffersCostBoundedMemory(t *testing.T) {
+	following(t, func(d *Driver, g *group, _ *sink) {
+		value := noise(elector.MaxValue)
+		sum := func() (sum int) {
+			for _, c := range d.coming {
+				sum += c.size()
+			}
+			return sum
+		}
+		for i := range 100 {
+			d.isOffered(g, elector.NodeID(fmt.Sprint("guest", i)), offer(3, 3, value))
+		}
+		require.Equal(t, maxFromGuests, sum())
+		for range 3 {
+			d.isOffered(g, "b", offer(3, 3, value))
+			d.isOffered(g, "c", offer(4, 4, value))
+			require.Equal(t, maxFromGuests+2*len(value), sum(), "one from each peer")
+		}
+		d.dropTransfers(func(_ *group, of elector.NodeID) bool { return of != "c" })
+		require.Equal(t, len(value), sum(), "links were lost")
+	})
 }
