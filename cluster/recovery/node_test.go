@@ -222,6 +222,74 @@ func TestReadmittedNodeVotesAgain(t *testing.T) {
 	})
 }
 
+// recordOf waits until a leader shows a record with that value, and returns it.
+func (d disaster) recordOf(value string) (r cluster.Record) {
+	println("await", value)
+	d.Await("the record "+value, func() bool {
+		if d.Leader() == "" {
+			return false
+		}
+		r = d.Node(d.Leader()).Default().Record()
+		return string(r.Value) == value
+	})
+	return r
+}
+
+func (d disaster) publish(value string) {
+	println("publish", value)
+	_, err := d.Node(d.AwaitLeader()).Default().Publish(d.t.Context(), []byte(value),
+		cluster.PublishOptions{})
+	require.NoError(d.t, err)
+}
+
+// What the lost committed without the survivors is lost, and so are they as voters. §15.12
+func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
+	run(t, five, func(d disaster) {
+		d.publish("first")
+		time.Sleep(20 * time.Second) // all have it
+		d.Partition(left)
+		time.Sleep(20 * time.Second)
+		d.publish("unseen")
+		d.declare(five, lost)
+		d.Heal()
+		d.start(left...)
+		r := d.recordOf("first")
+		require.Greater(t, r.LSN.Term, aboveTheLost)
+		require.Len(t, r.Voters, 2)
+		d.publish("second")
+
+		leader := d.Node(d.Leader())
+		d.Replace("c")
+		d.Start("c")
+		time.Sleep(10 * time.Second)
+		require.ErrorContains(t, leader.AddVoter(t.Context(), "c"), "c was declared lost in an emergency")
+		d.Stop("c")
+		for _, id := range left {
+			d.Stop(id)
+			require.NoError(t, recovery.Readmit(d.DataDir(id), cluster.DefaultCluster, "c"))
+		}
+		d.start("a", "b", "c")
+		require.Len(t, d.recordOf("second").Voters, 2, "c is no voter yet")
+		time.Sleep(10 * time.Second)
+		require.NoError(t, d.Node("c").AddVoter(t.Context(), "c"))
+		r = d.recordOf("second")
+		require.Len(t, r.Voters, 3)
+		require.Equal(t, d.Node("c").Status().Identity, identity(r, "c"), "its new directory")
+		d.Stop("a")
+		d.publish("without a")
+	})
+}
+
+// identity is that of a voter's directory as the record has it.
+func identity(r cluster.Record, id cluster.NodeID) string {
+	for _, v := range r.Voters {
+		if v.Node == id {
+			return v.Identity
+		}
+	}
+	return ""
+}
+
 func TestNodeDoesNotStartWhereAnEmergencyForbidsIt(t *testing.T) {
 	ctx := context.Background()
 	declared := func(node cluster.NodeID, retire bool) cluster.Config {

@@ -38,14 +38,20 @@ type Outcome struct {
 	Before  []cluster.NodeID // who could vote until now, sorted
 	Voters  []cluster.NodeID // who votes from the next start on, sorted
 	Quorum  int              // how many of them elect a leader, unless the configuration sets it
+	// Records are the newest records that this node accepted, such as "default at 5.2", sorted. A
+	// newer one that was committed is lost unless another voter that is left has it.
+	Records []string
 }
 
 // DeclareLost lets the remaining voters elect a leader among themselves, although they are no
 // quorum of all voters. It writes durably to the data directory dir of a stopped node, and
 // must be called for the directory of every remaining voter, with the same e. From its next
-// start on, the node's voters are those of its configuration without the lost ones, and its
-// terms are above all terms that the lost voters can have used. The data directories of the
-// lost voters must never be used again.
+// start on, the node's voters are those of its configuration and of its records without the lost
+// ones, and its terms are above all terms that the lost voters can have used. The data directories
+// of the lost voters must never be used again.
+//
+// It writes no record: those left may have accepted different ones. The first leader has the newest
+// of theirs, and makes those left its voters.
 //
 // It returns an error if it is not needed, if dir belongs to another node or cluster, to
 // a lost voter or to no voter, and if a node runs on dir.
@@ -79,6 +85,8 @@ func CheckLost(dir string, e Emergency) (outcome Outcome, err error) {
 // Readmit lets a lost voter vote again. The voter must have been replaced by a node with a new,
 // empty data directory. Like DeclareLost, it must be called for the directory of every
 // remaining voter, and the cluster's name confirms it.
+//
+// An election with a record does not count the node before cluster.Node.AddVoter.
 //
 // Voters are readmitted one at a time: the node must have run since the last one was. If two
 // were readmitted at once, an old and a new quorum might have no node in common.
@@ -148,16 +156,27 @@ func (e Emergency) outcome(s *store.Store) (Outcome, error) {
 		return o, fmt.Errorf("the directory belongs to node %q of cluster %q, not to node %q",
 			o.Node, o.Cluster, e.Node)
 	}
-	o.Before = slices.Sorted(slices.Values(e.Voters))
+	sets := [][]cluster.NodeID{e.Voters} // a quorum of one of them must be lost
+	for group, r := range s.Records() {
+		var voters []cluster.NodeID
+		for _, v := range r.Voters.Voters() {
+			voters = append(voters, v.Node)
+		}
+		sets = append(sets, voters)
+		o.Records = append(o.Records, fmt.Sprintf("%s at %s", group, r.LSN))
+	}
+	slices.Sort(o.Records)
+	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(sets...))))
+	o.Before = slices.Clone(all)
 	for _, old := range s.Emergencies() {
 		o.Before = slices.DeleteFunc(o.Before, old.MissesNode)
 	}
 	o.Voters = without(o.Before, e.Lost)
 	o.Quorum = elector.Majority(len(o.Voters))
-	return o, errors.Join(e.checkNames(o), e.checkNode(o), e.checkNeed(o))
+	return o, errors.Join(e.checkNames(o, all), e.checkNode(o, all), e.checkNeed(o, sets))
 }
 
-func (e Emergency) checkNames(o Outcome) error {
+func (e Emergency) checkNames(o Outcome, all []cluster.NodeID) error {
 	if len(e.Lost) == 0 {
 		return errors.New("no voter is named as lost")
 	}
@@ -168,7 +187,7 @@ func (e Emergency) checkNames(o Outcome) error {
 			}
 		}
 	}
-	if unknown := without(e.Lost, e.Voters); len(unknown) > 0 {
+	if unknown := without(e.Lost, all); len(unknown) > 0 {
 		return fmt.Errorf("%s: not among the voters %s",
 			words.List(unknown), words.List(e.Voters))
 	}
@@ -178,10 +197,10 @@ func (e Emergency) checkNames(o Outcome) error {
 	return nil
 }
 
-func (e Emergency) checkNode(o Outcome) error {
+func (e Emergency) checkNode(o Outcome, all []cluster.NodeID) error {
 	lost := slices.Contains(e.Lost, o.Node)
 	switch {
-	case !slices.Contains(e.Voters, o.Node):
+	case !slices.Contains(all, o.Node):
 		return fmt.Errorf("the directory belongs to node %s, which is not among the voters %s: "+
 			"only voters need this", o.Node, words.List(e.Voters))
 	case lost && !e.Retire:
@@ -194,11 +213,15 @@ func (e Emergency) checkNode(o Outcome) error {
 	return nil
 }
 
-func (e Emergency) checkNeed(o Outcome) error {
+func (e Emergency) checkNeed(o Outcome, sets [][]cluster.NodeID) error {
+	isNeeded := func(set []cluster.NodeID) bool {
+		before := without(set, without(set, o.Before))
+		return len(before) > 0 && len(without(before, e.Lost)) < elector.Majority(len(before))
+	}
 	switch needed := elector.Majority(len(o.Before)); {
 	case len(o.Before) > 0 && len(o.Voters) == 0:
 		return errors.New("no voter would be left")
-	case len(o.Voters) >= needed && len(e.Lost) > 0:
+	case !slices.ContainsFunc(sets, isNeeded) && len(e.Lost) > 0:
 		return fmt.Errorf("not needed: %s are %d of %d voters, and %d elect a leader as it is; "+
 			"start them", words.List(o.Voters), len(o.Voters), len(o.Before), needed)
 	}

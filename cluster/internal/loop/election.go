@@ -80,6 +80,7 @@ type Setup struct {
 // NewElection returns an election that is still to be entered. It reads the disk.
 func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	s.Elector.Identity = elector.Identity(l.Store.Identity())
+	s.Elector.Lost, s.Elector.LostUntil = l.Store.Lost()
 	config := s.Elector
 	config.NotCandidate = false // it may change: leadership tells the machine
 	machine, err := elector.New(config)

@@ -134,6 +134,8 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 			c.Add, old.Identity, change.Add.Identity)
 	case c.Add != "" && isVoter:
 		return progress{done: true, text: fmt.Sprintf("%s is a voter", c.Add)}, nil
+	case slices.Contains(d.Lost, c.Add):
+		return refuse("%s was declared lost in an emergency: readmit it first, on every node", c.Add)
 	case c.Remove != "" && !isVoter:
 		return progress{done: true, text: fmt.Sprintf("%s is no voter", c.Remove)}, nil
 	case len(after.Voters()) == 0:

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -98,6 +99,29 @@ func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
 
 // Emergencies returns the emergencies, oldest first. They must not be changed.
 func (s *Store) Emergencies() []Emergency { return s.state.Load().Emergencies }
+
+// Lost returns the voters that are none of a record whose term is at most until: those that the
+// newest emergency declared lost, even if they were readmitted since, and those lost before that
+// could not vote by then.
+func (s *Store) Lost() (lost []elector.NodeID, until lsn.Term) {
+	all := s.Emergencies()
+	for i, e := range all {
+		newest := all[len(all)-1]
+		for _, id := range e.Lost {
+			if i == len(all)-1 || !slices.Contains(newest.Voters, id) {
+				lost = append(lost, id)
+			}
+		}
+	}
+	return lost, lsn.Term(s.state.Load().floor())
+}
+
+// Records returns the newest record of each group that has one.
+func (s *Store) Records() map[string]elector.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.state.Load().Records)
+}
 
 // floor is the lowest term at which a group may start.
 func (s state) floor() (term uint64) {

@@ -142,3 +142,38 @@ func TestOpenExistingTakesTheDirectoryAlone(t *testing.T) {
 	require.False(t, mending.file.db.NoSync, "what it writes is synced")
 	require.False(t, mending.file.db.NoGrowSync)
 }
+
+// Who is lost matters for records of before: whoever voted again by the newest emergency is not.
+func TestWhoIsLostForRecords(t *testing.T) {
+	ids := func(names ...elector.NodeID) []elector.NodeID { return names }
+	back := func(names ...elector.NodeID) (all []Readmission) {
+		for _, id := range names {
+			all = append(all, Readmission{Node: id})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		all  []Emergency
+		want []elector.NodeID
+	}{
+		"none":       {},
+		"one":        {[]Emergency{{Lost: ids("c", "d")}}, ids("c", "d")},
+		"readmitted": {[]Emergency{{Lost: ids("c", "d"), Readmitted: back("c")}}, ids("c", "d")},
+		"two": {[]Emergency{
+			{Lost: ids("c", "d"), Readmitted: back("c")}, {Voters: ids("a", "b", "c"), Lost: ids("b")},
+		}, ids("d", "b")},
+		"lost twice": {[]Emergency{
+			{Lost: ids("c"), Readmitted: back("c")},
+			{Voters: ids("a", "c"), Lost: ids("c"), Readmitted: back("c")},
+		}, ids("c")},
+	} {
+		s := &Store{}
+		s.state.Store(&state{Emergencies: c.all})
+		lost, _ := s.Lost()
+		require.Equal(t, c.want, lost, name)
+	}
+	s := existing(t, declared(t))
+	lost, until := s.Lost()
+	require.Equal(t, flood.Lost, lost)
+	require.Equal(t, lsn.Term(7+FloorStep), until)
+}

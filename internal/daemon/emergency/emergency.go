@@ -136,8 +136,9 @@ func (o *Options) takeBack(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s may vote again, as node %s sees it from its next start on.\n"+
 		"Do the same on every voter that is left, start them, and only then start %s, "+
-		"on an empty data directory.\n",
-		o.readmit, cmp.Or(o.node, "in "+o.dir), o.readmit)
+		"on an empty data directory.\n"+
+		"Elections with a record count it after 'bmqnode voters add %s'.\n",
+		o.readmit, cmp.Or(o.node, "in "+o.dir), o.readmit, o.readmit)
 	return nil
 }
 
@@ -150,6 +151,9 @@ func explain(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) 
 			elector.Majority(len(o.Before))),
 		fmt.Sprintf("  can vote from now on \t%s \t%d needed to elect", voters, o.Quorum),
 	})
+	if len(o.Records) > 0 {
+		table = append(table, "  records here          "+strings.Join(o.Records, ", "))
+	}
 	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n%s\n",
 		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir, strings.Join(table, "\n"))
 	fmt.Fprintf(w, `
@@ -162,6 +166,10 @@ This gives up what keeps two leaders apart. Be sure that it is true:
 It stays on record: in the status, the metrics and the log of every start. Fencing
 tokens from now on are above all that %[1]s can have used.
 `, lost, voters)
+	if len(o.Records) > 0 {
+		fmt.Fprintf(w, "Of each record the newest that %s have goes on. A newer one that was committed is LOST.\n",
+			voters)
+	}
 }
 
 func nextStep(e recovery.Emergency, o recovery.Outcome) string {
