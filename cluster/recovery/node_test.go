@@ -224,7 +224,6 @@ func TestReadmittedNodeVotesAgain(t *testing.T) {
 
 // recordOf waits until a leader shows a record with that value, and returns it.
 func (d disaster) recordOf(value string) (r cluster.Record) {
-	println("await", value)
 	d.Await("the record "+value, func() bool {
 		if d.Leader() == "" {
 			return false
@@ -236,7 +235,6 @@ func (d disaster) recordOf(value string) (r cluster.Record) {
 }
 
 func (d disaster) publish(value string) {
-	println("publish", value)
 	_, err := d.Node(d.AwaitLeader()).Default().Publish(d.t.Context(), []byte(value),
 		cluster.PublishOptions{})
 	require.NoError(d.t, err)
@@ -262,7 +260,7 @@ func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
 		d.Replace("c")
 		d.Start("c")
 		time.Sleep(10 * time.Second)
-		require.ErrorContains(t, leader.AddVoter(t.Context(), "c"), "c was declared lost in an emergency")
+		require.ErrorContains(t, leader.AddVoter(d.t.Context(), "c"), "c was declared lost in an emergency")
 		d.Stop("c")
 		for _, id := range left {
 			d.Stop(id)
@@ -271,7 +269,7 @@ func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
 		d.start("a", "b", "c")
 		require.Len(t, d.recordOf("second").Voters, 2, "c is no voter yet")
 		time.Sleep(10 * time.Second)
-		require.NoError(t, d.Node("c").AddVoter(t.Context(), "c"))
+		require.NoError(t, d.Node("c").AddVoter(d.t.Context(), "c"))
 		r = d.recordOf("second")
 		require.Len(t, r.Voters, 3)
 		require.Equal(t, d.Node("c").Status().Identity, identity(r, "c"), "its new directory")
