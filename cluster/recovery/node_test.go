@@ -260,7 +260,8 @@ func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
 		d.Replace("c")
 		d.Start("c")
 		time.Sleep(10 * time.Second)
-		require.ErrorContains(t, leader.AddVoter(d.t.Context(), "c"), "c was declared lost in an emergency")
+		require.ErrorContains(t, leader.AddVoter(d.t.Context(), "c"),
+			"c was declared lost in an emergency")
 		d.Stop("c")
 		for _, id := range left {
 			d.Stop(id)
