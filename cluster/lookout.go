@@ -40,12 +40,11 @@ func (n *Node) lookout() {
 		}
 		if !met {
 			met = n.hasMet()
-			switch {
-			case met:
-				n.diagnosis.OfNode(findings.Alone, "")
-			case n.measure.Age() >= aloneAfter:
-				n.diagnosis.OfNode(findings.Alone, n.whyAlone())
+			why := ""
+			if !met && n.measure.Age() >= aloneAfter {
+				why = n.whyAlone()
 			}
+			n.diagnosis.OfNode(findings.Alone, why)
 		}
 		n.loop.Pinged(n.mesh.Links())
 		// A driver that hangs must not hold up the rest.
@@ -81,7 +80,8 @@ func (n *Node) whyAlone() string {
 		tries = n.gossip.Joined()
 	}
 	others := slices.ContainsFunc(tries, func(j gossip.Joined) bool { return !j.Self })
-	if !others && slices.Equal(n.cfg.Voters, []NodeID{n.cfg.Node}) {
+	if !others && slices.Equal(n.cfg.Voters, []NodeID{n.cfg.Node}) &&
+		len(n.election.p.Recorded().Record.Voters.Voters()) <= 1 {
 		return ""
 	}
 	var why []string

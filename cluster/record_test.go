@@ -160,6 +160,34 @@ func TestASuccessorBeginsWithTheRecord(t *testing.T) {
 	}
 }
 
+// A value that perhaps was written is not written twice. With IfMatch the next leader is asked.
+func TestOnlyWhatIsHarmlessIsRepeated(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		first, err := l.Publish(t.Context(), []byte("first"))
+		require.NoError(t, err)
+		o.requireRecord("first", first)
+		asker := o.Node(o.others(l.Node())[0]).Default()
+		o.Pause(l.Node().ID()) // it has the calls, and does not answer
+		plain, careful := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := asker.Publish(t.Context(), []byte("plain"), cluster.PublishOptions{})
+			plain <- err
+		}()
+		go func() {
+			_, err := asker.Publish(t.Context(), []byte("careful"),
+				cluster.PublishOptions{IfMatch: &first})
+			careful <- err
+		}()
+		require.ErrorIs(t, <-plain, cluster.ErrUnknown)
+		require.NoError(t, <-careful)
+		o.Resume(l.Node().ID())
+		time.Sleep(election)
+		r := asker.Record()
+		require.Equal(t, "careful", string(r.Value))
+		require.Equal(t, o.leader().Default().Status().Term, r.ValueLSN.Term)
+	})
+}
+
 // A leader that is cut off cannot commit. Its value is lost for certain as soon as it hears of a
 // record that cannot have come from it.
 func TestALeaderThatIsCutOffPublishesNothing(t *testing.T) {

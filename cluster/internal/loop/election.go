@@ -65,7 +65,6 @@ type group struct {
 	writes     []*write                    // values that wait to be written
 	writing    *write                      // the newest that was written, until its fate is known
 	newest     lsn.LSN                     // of the record that was accepted last
-	newestAt   elector.Time                // when that was
 	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
 	handovers  []chan bool                 // of the callers that wait; gets whether this node leads
 }

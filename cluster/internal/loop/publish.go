@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -135,7 +137,7 @@ func (d *Driver) mayBegin(g *group) error {
 func (g *group) showRecord() {
 	newest, committed := g.machine.Versions()
 	if newest != g.newest {
-		g.newest, g.newestAt = newest, g.common.Now()
+		g.newest = newest
 		g.setVoter(g.machine.MayVote())
 	}
 	if w := g.writing; w != nil && w.lsn == (lsn.LSN{}) {
@@ -149,12 +151,28 @@ func (g *group) showRecord() {
 	now.Value = g.value(now.Record.Value)
 	g.recorded.Store(now)
 	close(old.newer)
+	if now.Record.Voters != old.Record.Voters {
+		g.logVoters(&now.Record)
+	}
 	if w := g.writing; w != nil {
 		if a, known := w.outcome(&now.Record); known {
 			w.done <- a
 			g.writing = nil
 		}
 	}
+}
+
+// logVoters logs the voters of a committed record, and whether the configuration has others.
+func (g *group) logVoters(r *elector.Record) {
+	fields := []any{"group", g.Name, "record", r.LSN.String(), "voters", r.Voters.String()}
+	configured := words.List(slices.Sorted(slices.Values(g.common.Voters)))
+	if configured == names(r.Voters) || len(g.common.Voters) == 0 {
+		g.common.Log.Info("voters", fields...)
+		return
+	}
+	g.common.Log.Warn("the record has other voters than the configuration, and counts",
+		append(fields, "configured", configured, "advice", "change the configuration of every node "+
+			"before another election is opened: docs/operations.md#changing-the-voters")...)
 }
 
 // outcome tells what a committed record says of a value that was written. Committed records descend
