@@ -29,7 +29,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers bench-values kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -92,6 +92,10 @@ bench-peers: ## compare with hashicorp/raft and etcd in 14 minutes (TRIALS=30 LO
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	cd bin/peers && for program in *; do cp $$program copy && mv copy $$program; done
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
+
+bench-values: ## compare with etcd how fast values are kept, in two minutes: that part of the page
+	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
+	bin/peers/peers -values -page docs/benchmarks.md
 
 KILLS ?= 200
 REALTIME ?=
@@ -156,8 +160,10 @@ explore: ## search the states of small clusters of the real machine (SEARCH_STAT
 
 SPIN_TIME ?= 5m
 CHAOS_SEEDS ?= 1000
-chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
-	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/clustertest
+chaos: ## play random schedules of faults with whole nodes in virtual time, and judge what they wrote with porcupine (CHAOS_SEEDS=1000)
+	rm -rf bin/histories && mkdir -p bin/histories
+	CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_HISTORIES=$(CURDIR)/bin/histories go test $(RACEFLAG) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/clustertest
+	KERNELTEST_HISTORY='$(CURDIR)/bin/histories/*.json' go -C tests test -count=1 -v -run TestAHistoryThatWasKept ./kerneltest
 
 MUTANTS ?= 200
 SEED ?= 1

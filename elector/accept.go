@@ -81,7 +81,7 @@ func (m *Machine) tellStored(to NodeID) {
 	if s.Role == Follower && s.Follower.Leader == to {
 		ack := Message{Kind: RecordAck, Term: s.Follower.LeaderTerm}
 		m.acknowledge(&ack)
-		m.send(to, ack)
+		m.send(to, &ack)
 	}
 }
 
@@ -110,11 +110,15 @@ func (m *Machine) heardRecord(from NodeID, msg *Message) {
 	if r.Accepted.LSN.Less(msg.Record) {
 		m.request(from)
 	}
+	voter, named := m.voter(m.cfg.Self)
+	if named && !m.set.mayVote && m.set.ids[voter] == (Identity{}) {
+		m.tellStored(from) // §15.13: until the leader has met this node
+	}
 }
 
 // request asks a member for its record, if that is newer than this node's own.
 func (m *Machine) request(from NodeID) {
-	m.send(from, Message{Kind: RecordRequest, Term: m.state.Term,
+	m.send(from, &Message{Kind: RecordRequest, Term: m.state.Term,
 		Record: m.state.Record.Accepted.LSN})
 }
 
@@ -132,7 +136,7 @@ func (m *Machine) onRecordRequest(from NodeID, msg *Message) {
 
 // offer sends a record to a member. It must not be changed afterwards.
 func (m *Machine) offer(to NodeID, term lsn.Term, r *Record) {
-	m.send(to, Message{Kind: RecordOffer, Term: term, Record: r.LSN, Offer: r})
+	m.send(to, &Message{Kind: RecordOffer, Term: term, Record: r.LSN, Offer: r})
 }
 
 // noteNewer notes the record that a refusal names, in case this node's attempt fails: §15.5.

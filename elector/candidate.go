@@ -63,7 +63,7 @@ func (m *Machine) proposeToAll() {
 // propose asks one voter other than this node for its vote.
 func (m *Machine) propose(voter int) {
 	if voter != m.set.self {
-		m.send(m.set.voters[voter], Message{
+		m.send(m.set.voters[voter], &Message{
 			Kind: ElectionProposal, Term: m.ballot().Term, SentAt: m.state.Now, Record: m.newest(),
 		})
 	}

@@ -13,7 +13,7 @@ func (m *Machine) cede(successor NodeID) {
 		term = max(term, b.Term)
 	}
 	if term != 0 {
-		m.send(AllMembers, Message{Kind: LeadershipCession, Term: term, Successor: successor})
+		m.send(AllMembers, &Message{Kind: LeadershipCession, Term: term, Successor: successor})
 	}
 }
 

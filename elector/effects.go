@@ -41,6 +41,16 @@ type Effects struct {
 	Wake Time
 }
 
+// reset keeps the memory of the slices. To build the zero Effects and copy it takes longer.
+func (e *Effects) reset() {
+	e.Messages, e.Transitions = e.Messages[:0], e.Transitions[:0]
+	e.Persist, e.StopWork, e.Anomaly, e.Wake = Terms{}, false, Anomaly{}, 0
+	e.Joined = nil
+	if e.Accept.LSN.Term != 0 {
+		e.Accept = Record{}
+	}
+}
+
 // Terms is what a disk must know of a node's terms.
 type Terms struct {
 	Entered  lsn.Term // one that the node has been in: it starts there after a crash

@@ -3,7 +3,6 @@ package elector
 import (
 	"slices"
 
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -48,7 +47,7 @@ func (c *resolved) recorded(r Record) electorate {
 }
 
 // hasRecord reports whether this node knows that the election has a record.
-func (m *Machine) hasRecord() bool { return m.state.Record.Accepted.LSN != (lsn.LSN{}) }
+func (m *Machine) hasRecord() bool { return m.state.Record.Accepted.LSN.Term != 0 }
 
 // resolve makes the electorate that of the accepted record.
 func (m *Machine) resolve() {

@@ -20,7 +20,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 		m.follow(from, msg)
 	case msg.Term < s.Term:
 		if m.set.mayVote || m.hasRecord() { // §7.4: an observer's term binds nobody
-			m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
+			m.send(from, &Message{Kind: InvalidHeartbeat, Term: s.Term})
 		}
 	case m.hasCeded(from, msg.Term): // §7.3: it was sent before the cession and arrived after it
 	case m.leaps(from, msg):
@@ -90,7 +90,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 			Period: m.wantedPeriod(from),
 		}
 		m.acknowledge(&ack)
-		m.send(from, ack)
+		m.send(from, &ack)
 	}
 }
 

@@ -83,14 +83,13 @@ func (m *Machine) askTarget(to NodeID, c handoverCause) {
 
 // handoverAcked goes on with a handover once its target has acked a heartbeat
 // that was sent since it was asked.
-func (m *Machine) handoverAcked(from NodeID, sentAt Time) {
-	h := m.state.Leader.Handover
-	voter, _ := m.voter(from)
+func (m *Machine) handoverAcked(from NodeID, voter int, sentAt Time) {
+	h := &m.state.Leader.Handover
 	switch {
 	case h.Stopping || h.To != from || sentAt < h.Asked || m.state.Now >= h.End:
 	case m.hasRecord() && !m.hasStored(voter): // §15.11
 	case m.Transferable(from) != nil:
-		m.state.Leader.Handover = Handover{}
+		*h = Handover{}
 	default:
 		m.stopWork()
 	}
@@ -189,7 +188,7 @@ func (m *Machine) leave() {
 // becomeDormant stops taking part without releasing any promise.
 func (m *Machine) becomeDormant() {
 	s := &m.state
-	m.send(AllMembers, Message{Kind: NodeUnavailable, Term: min(s.Term, s.Durable)})
+	m.send(AllMembers, &Message{Kind: NodeUnavailable, Term: min(s.Term, s.Durable)})
 	m.giveBack()
 	m.become(Dormant, Stopped, "")
 	m.state.Leaving, m.state.Refused, m.state.Turns.Failed = false, question{}, 0

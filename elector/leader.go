@@ -43,7 +43,7 @@ func (m *Machine) heartbeatAll() {
 // broadcast, in case the node has missed it; otherwise its detector ignores the repetition.
 func (m *Machine) heartbeat(to NodeID, late time.Duration) {
 	l := &m.state.Leader
-	m.send(to, Message{
+	m.send(to, &Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
 		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
 		Period: l.Period, Late: late, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
@@ -58,7 +58,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
 	}
 	voter, counts := m.genuine(from, identity)
 	if !counts { // §15.13
-		m.noteRecord(from, identity, msg)
+		m.noteRecord(from, identity, voter, false, msg)
 		return
 	}
 	lapsed := !m.supports(voter)
@@ -66,11 +66,11 @@ func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
 		m.report(AnomalyMalformed, from, msg)
 		return
 	}
-	m.notePresent(from)
+	m.state.Linked = m.state.Linked.With(voter)
 	m.noteFitness(voter, msg, lapsed)
 	m.notePeriod(voter, msg.Period)
-	m.noteRecord(from, identity, msg)
-	m.handoverAcked(from, msg.SentAt)
+	m.noteRecord(from, identity, voter, true, msg)
+	m.handoverAcked(from, voter, msg.SentAt)
 }
 
 // support holds, by voter, the send time of the newest proposal or heartbeat of
@@ -176,8 +176,8 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := &m.state.Leader
 	l.Term, l.Reaffirm = term, ballot{}
-	w := &l.Writing
-	*w = writing{Kept: w.Kept, Met: w.Met, Change: w.Change} // §15.6: an election here, too
+	w := &l.Writing // §15.6: an election here, too
+	*w = writing{Kept: w.Kept, Met: w.Met, Bind: w.Bind, Change: w.Change}
 	m.state.SeenLSN = lsn.LSN{Term: term}
 	m.transition(Leader, Reaffirmed, "")
 	m.writeAnew()

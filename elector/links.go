@@ -7,39 +7,36 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 )
 
-// Links hold what a node measures on the links from the voters to itself: §14.2. All its elections
+// Links hold what a node measures on the links from leaders to itself: §14.2. All its elections
 // share them. Like a Machine they are pure, and not safe for concurrent use.
 type Links struct {
-	voters   []NodeID
-	monitors []detector.Monitor // by voter
+	peers    []NodeID
+	ordered  bool
+	monitors []detector.Monitor // by peer
 	heldAt   Time               // when the node noticed last that it was held up ...
 	heldFor  time.Duration      // ... and for how long
 }
 
-// NewLinks returns links about which nothing is known yet. Ordered says that no message overtakes
-// another on them, as on TCP: see detector.Quality.
+// NewLinks returns links about which nothing is known yet: those from the configured voters, and
+// later from whoever leads. Ordered says that no message overtakes another on them, as on TCP: see
+// detector.Quality.
 func NewLinks(voters []NodeID, ordered bool) *Links {
-	l := &Links{voters: voters, monitors: make([]detector.Monitor, len(voters))}
-	for i := range l.monitors {
-		l.monitors[i].Ordered = ordered
+	l := &Links{ordered: ordered}
+	for _, id := range voters {
+		l.add(id)
 	}
 	return l
 }
 
-// SetVoters replaces the voters. What is known of those that stay is kept.
-func (l *Links) SetVoters(voters []NodeID, ordered bool) {
-	next := NewLinks(voters, ordered)
-	for i, voter := range voters {
-		if m := l.monitor(voter); m != nil {
-			next.monitors[i] = *m
-		}
-	}
-	l.voters, l.monitors = next.voters, next.monitors
+func (l *Links) add(peer NodeID) *detector.Monitor {
+	l.peers = append(l.peers, peer)
+	l.monitors = append(l.monitors, detector.Monitor{Ordered: l.ordered})
+	return &l.monitors[len(l.monitors)-1]
 }
 
-// monitor returns the monitor of a voter; nil if peer is none.
+// monitor returns the monitor of a peer; nil if there is none.
 func (l *Links) monitor(peer NodeID) *detector.Monitor {
-	if i := slices.Index(l.voters, peer); i >= 0 {
+	if i := slices.Index(l.peers, peer); i >= 0 {
 		return &l.monitors[i]
 	}
 	return nil
@@ -57,12 +54,13 @@ func (l *Links) Received(now Time, group string, from NodeID, msg *Message) {
 	if msg.Kind != LeaderHeartbeat || msg.Period <= 0 {
 		return
 	}
-	if m := l.monitor(from); m != nil {
-		source := detector.Source{Group: group, Term: uint64(msg.Term)}
-		hb := msg.heartbeat()
-		hb.Held = now <= l.heldAt.Add(min(l.heldFor, msg.Period))
-		m.Observe(time.Duration(now), source, hb)
+	m := l.monitor(from)
+	if m == nil {
+		m = l.add(from)
 	}
+	hb := msg.heartbeat()
+	hb.Held = now <= l.heldAt.Add(min(l.heldFor, msg.Period))
+	m.Observe(time.Duration(now), detector.Source{Group: group, Term: uint64(msg.Term)}, hb)
 }
 
 // HeldUp notes that the node was held up, with Machine.Step(HeldUp).

@@ -48,7 +48,7 @@ func (m *Machine) State() State { return m.state }
 // random word; it is read if the step draws a back-off or opens a round. The slices
 // of the effects are valid until the next Step.
 func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
-	m.eff = Effects{Messages: m.eff.Messages[:0], Transitions: m.eff.Transitions[:0]}
+	m.eff.reset()
 	m.state.Now = max(now, m.state.Now, 1)
 	m.random = entropy
 
@@ -200,19 +200,14 @@ func (m *Machine) nextDeadline() Time {
 	if s.Role == Dormant {
 		return Never
 	}
-	first := Never
-	for _, d := range [...]Time{ // deadlines of other roles are zero
-		s.Follower.SilentAt, s.Follower.RoundEnd, s.Follower.StandAt,
-		s.Candidate.ProposeAt, s.Candidate.End,
-		s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd,
-		s.PauseEnd,
-	} {
-		if d != 0 {
-			first = min(first, d)
-		}
-	}
-	return first
+	f, c, l := &s.Follower, &s.Candidate, &s.Leader // all zero unless this is the role
+	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(f.RoundEnd),
+		armed(f.StandAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt), armed(l.LeaseEnd),
+		armed(l.Handover.End), armed(Never)) + 1)
 }
+
+// armed orders deadlines: 0, which is not armed, after all others.
+func armed(at Time) uint64 { return uint64(at) - 1 }
 
 // voter returns the index of a voter, and whether id is one. A linear search is the fastest: voters
 // are few, and each message needs it several times.

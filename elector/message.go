@@ -63,6 +63,17 @@ func (k Kind) Valid() bool { return k > kindInvalid && k < kindEnd }
 // the fields mean something; the others are zero.
 type Message struct {
 	Kind Kind
+
+	// ElectionScoutingResponse, ElectionProposalResponse.
+	WillVote bool
+	Cause    scouting.Cause // of a no
+
+	// HeartbeatAck. The small fields stand together, so that a message is short.
+	MayStand bool // the sender may stand for election
+	// Reach is the number of voters that the sender has links to, itself included; 0 from an older
+	// build, which does not say.
+	Reach uint8
+
 	// Term is the term that the message speaks for: the sender's own, except that a leader
 	// which re-affirms itself goes on under its old one, and that an answer tells the highest
 	// term in which the sender may have voted.
@@ -75,11 +86,9 @@ type Message struct {
 	Priority int
 
 	// ElectionScoutingResponse, ElectionProposalResponse.
-	WillVote   bool
-	Cause      scouting.Cause // of a no
-	Leader     NodeID         // hint with a no: the leader that the refuser perceives
-	LeaderTerm lsn.Term       // that leader's term
-	RetryAfter time.Duration  // with a no that only time turns into a yes: ask again then
+	Leader     NodeID        // hint with a no: the leader that the refuser perceives
+	LeaderTerm lsn.Term      // that leader's term
+	RetryAfter time.Duration // with a no that only time turns into a yes: ask again then
 
 	// LeaderHeartbeat, HeartbeatAck; SentAt also in ElectionProposal and its
 	// response, where it is echoed. SentAt is a reading of the clock of the node
@@ -87,10 +96,6 @@ type Message struct {
 	Sequence uint64
 	SentAt   Time
 	LSN      lsn.LSN // newest issued (heartbeat), newest seen (ack)
-	MayStand bool    // HeartbeatAck: the sender may stand for election
-	// Reach is in HeartbeatAck the number of voters that the sender has links to,
-	// itself included; 0 from an older build, which does not say.
-	Reach uint8
 	// Period is in LeaderHeartbeat how long after this one was scheduled the next one is, at
 	// most; in HeartbeatAck the period that the sender needs (§14.3), 0 for none. It is 0 from an
 	// older build. Period and Late travel as whole microseconds.

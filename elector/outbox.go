@@ -8,12 +8,12 @@ import (
 
 // send puts a message among the effects. §2.4: a message that speaks for a term above those
 // reserved on disk is held back until it is reserved. No other code puts messages there.
-func (m *Machine) send(to NodeID, msg Message) {
+func (m *Machine) send(to NodeID, msg *Message) {
 	if msg.Term > m.state.Durable {
-		m.hold(Envelope{to, msg})
+		m.hold(Envelope{to, *msg})
 		return
 	}
-	m.eff.Messages = append(m.eff.Messages, Envelope{to, msg})
+	m.eff.Messages = append(m.eff.Messages, Envelope{to, *msg})
 }
 
 // hold keeps e until the disk is ready, by the rule of §2.5, which the queues of package netmesh
@@ -65,7 +65,7 @@ func (m *Machine) release(term lsn.Term) {
 	m.held = m.held[:0]
 	for _, e := range waiting {
 		if !m.outdated(&e) {
-			m.send(e.To, e.Message) // holds again what waits for a higher term
+			m.send(e.To, &e.Message) // holds again what waits for a higher term
 		}
 	}
 	m.proposeIfDurable()

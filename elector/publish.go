@@ -16,6 +16,7 @@ type writing struct {
 	Committed bool
 	InSync    bool // a record of its term was committed
 	Begin     bool // a first record is wanted, with the configured voters
+	Bind      bool // it has met a voter whose identity the record lacks
 	Kept      Time // the lease that it had when it wrote the last change; 0 if the lease has followed
 	Met       [scouting.MaxVoters]Identity
 	Change    ChangeVoters
@@ -128,14 +129,14 @@ func (m *Machine) writeAnew() {
 	}
 }
 
-// noteRecord notes what an acknowledgement says of the record, and of who sent it.
-func (m *Machine) noteRecord(from NodeID, identity Identity, msg *Message) {
+// noteRecord notes what an acknowledgement says of the record, and of who sent it: a voter, unless
+// that is negative, whose word counts or not.
+func (m *Machine) noteRecord(
+	from NodeID, identity Identity, voter int, counts bool, msg *Message,
+) {
 	w, newest := &m.state.Leader.Writing, m.state.Record.Accepted.LSN
-	if msg.Term != m.state.Leader.Term {
-		return
-	}
-	if voter, ok := m.voter(from); ok && m.set.ids[voter] == (Identity{}) {
-		w.Met[voter] = identity
+	if voter >= 0 && m.set.ids[voter] == (Identity{}) && w.Met[voter] != identity {
+		w.Met[voter], w.Bind = identity, m.hasRecord()
 	}
 	if add := &w.Change.Add; from == add.Node && identity == add.Identity &&
 		msg.Record.Term == msg.Term && !msg.Record.Less(w.Asked) {
@@ -149,7 +150,7 @@ func (m *Machine) noteRecord(from NodeID, identity Identity, msg *Message) {
 		refusal := Message{Kind: msg.Kind, Term: msg.Entered}
 		m.reaffirmAbove(from, &refusal)
 	default:
-		if voter, ok := m.genuine(from, identity); ok {
+		if counts {
 			w.Stored = w.Stored.With(voter)
 		}
 		m.commit()
@@ -184,27 +185,15 @@ func (m *Machine) commit() {
 // identities that it has met, a change of voters.
 func (m *Machine) advance() {
 	w := &m.state.Leader.Writing
-	switch {
-	case m.Publishable() != nil:
+	switch wanted := w.Begin || w.Bind || w.Change != (ChangeVoters{}); {
+	case !wanted || m.Publishable() != nil:
 	case !m.hasRecord():
-		if w.Begin || w.Change != (ChangeVoters{}) {
-			m.write(Value{}, m.roster(true))
-		}
-	case m.hasMet():
+		m.write(Value{}, m.roster(true))
+	case w.Bind:
 		m.changeTo(m.roster(true)) // §15.13
-	case w.Change != (ChangeVoters{}):
+	default:
 		m.change()
 	}
-}
-
-// hasMet reports whether the leader has met a voter whose identity the record lacks.
-func (m *Machine) hasMet() bool {
-	for i, id := range m.set.ids {
-		if id == (Identity{}) && m.state.Leader.Writing.Met[i] != (Identity{}) {
-			return true
-		}
-	}
-	return false
 }
 
 // Changeable returns nil if ChangeVoters could be carried out by this leader. Otherwise it says why
@@ -297,7 +286,7 @@ func (m *Machine) changeTo(voters Roster) {
 	if l.LeaseEnd == Never { // that of a sole voter has no end
 		l.LeaseEnd = m.state.Now.Add(m.cfg.Timing.Lease)
 	}
-	l.Writing.Kept = l.LeaseEnd
+	l.Writing.Kept, l.Writing.Bind = l.LeaseEnd, false
 	m.write(m.state.Record.Accepted.Value, voters)
 	m.renewLease()
 }

@@ -35,8 +35,9 @@ func (m *Machine) receive(from NodeID, identity Identity, msg *Message) {
 	case RecordRequest:
 		m.onRecordRequest(from, msg)
 	case RecordAck:
-		if m.state.Role == Leader {
-			m.noteRecord(from, identity, msg)
+		if m.state.Role == Leader && msg.Term == m.state.Leader.Term {
+			voter, counts := m.genuine(from, identity)
+			m.noteRecord(from, identity, voter, counts, msg)
 		}
 	}
 }
@@ -55,14 +56,14 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 	// §15.4: with a record, members answer also who is no voter by their own, and nodes differ.
 	entitled := isVoter || msg.Record != (lsn.LSN{}) || m.hasRecord() || len(m.set.voters) == 0
 	switch {
-	case highestTerm(msg) > lsn.MaxTerm, // §2.2
+	case absurd(msg), // §2.2
 		term == 0 && msg.Kind != NodeUnavailable && msg.Kind != RecordRequest:
 		return AnomalyAbsurdTerm
 	case !entitled && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
 		return AnomalyNotEntitled
 	case msg.LSN.Term > msg.Term && (msg.Kind == LeaderHeartbeat || msg.Kind == HeartbeatAck):
 		return AnomalyMalformed // §2.3: nobody has seen an LSN of a leadership to come
-	case !m.plausible(msg):
+	case !plausible(msg):
 		return AnomalyMalformed
 	case min(msg.Period, msg.Late, msg.RetryAfter) < 0, max(msg.Late, msg.RetryAfter) > longest,
 		msg.Period >= m.cfg.Timing.Lease && msg.Kind == LeaderHeartbeat:
@@ -72,21 +73,25 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 }
 
 // plausible reports whether a correct node can say this about its record: §2.3.
-func (m *Machine) plausible(msg *Message) bool {
-	switch offer := msg.Offer; {
-	case msg.Record.Term > max(msg.Term, msg.ProposedTerm, msg.Entered),
-		msg.Record.Less(msg.Committed):
-		return false
-	case msg.Kind == RecordOffer:
-		return offer != nil && offer.LSN == msg.Record && offer.Check() == nil &&
-			offer.LSN.Term <= msg.Term
+func plausible(msg *Message) bool {
+	if msg.Kind == RecordOffer {
+		offer := msg.Offer
+		return offer != nil && offer.LSN == msg.Record && offer.LSN.Term <= msg.Term &&
+			offer.Check() == nil
 	}
-	return true
+	return msg.Record.Term <= max(msg.Term, msg.ProposedTerm, msg.Entered) &&
+		!msg.Record.Less(msg.Committed)
 }
 
 // longest is what no node with a valid configuration announces more than: a promise of 24h
 // with the greatest drift.
 const longest = maxTimer + maxTimer/2
+
+// absurd reports whether a message speaks of a term above the last one, 2^63-1.
+func absurd(msg *Message) bool {
+	return (msg.Term | msg.ProposedTerm | msg.LeaderTerm | msg.LSN.Term | msg.Record.Term |
+		msg.Committed.Term | msg.Entered) > lsn.MaxTerm
+}
 
 // highestTerm is the highest that a message speaks of.
 func highestTerm(msg *Message) lsn.Term {

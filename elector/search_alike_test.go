@@ -10,9 +10,9 @@ import (
 // alike is the canonical form of a machine whose clock has advanced by since. Its times count from
 // that moment, and it forgets what nothing depends on any more. It behaves the same from then on.
 func (x *search) alike(
-	node int, m *elector.Machine, since elector.Time,
+	node int, lives uint8, m *elector.Machine, since elector.Time,
 ) (key machineKey, held []elector.Envelope) {
-	key = machineKey{node: node, state: m.State()}
+	key = machineKey{node: node, lives: lives, state: m.State()}
 	x.forget(&key.state, noon(node)+since)
 	if m.Record().Follows {
 		key.state.Leader.Writing.Kept = 0 // it goes on to follow

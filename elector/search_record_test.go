@@ -98,7 +98,7 @@ func (x *search) firstRecord(w *snapshot) {
 			asks := x.asks
 			x.asks = []elector.Input{in}
 			x.must(x.step(w, i, asked, 0, false))
-			x.asks, x.steps = asks, map[stepKey]stepped{}
+			x.asks, x.steps, x.overs = asks, map[stepKey]stepped{}, map[stepKey]bool{}
 		}
 	}
 	x.settle(w)
@@ -112,6 +112,16 @@ func (x *search) takes(w *snapshot, node int, in elector.Input) bool {
 	if s.Role != elector.Leader {
 		return false
 	}
+	key := stepKey{machine: w.peers[node].machine, number: uint32(w.spent.asked), what: asked}
+	if takes, known := x.overs[key]; known {
+		return takes
+	}
+	x.overs[key] = x.wouldTake(w, node, in)
+	return x.overs[key]
+}
+
+func (x *search) wouldTake(w *snapshot, node int, in elector.Input) bool {
+	s := x.state(w, node)
 	m := x.blank(w, node).At(*s, nil)
 	if change, ok := in.(elector.ChangeVoters); ok {
 		return m.Changeable(change) == nil && s.Leader.Writing.Change != change
@@ -136,7 +146,7 @@ func (x *search) tendRecord(w *snapshot, node int, before int32, accepted uint16
 	if shown <= w.records.committed {
 		return nil
 	}
-	if s.Role != elector.Leader || s.Record.Shown.LSN.Term != s.Leader.Term {
+	if s.Record.Shown.LSN.Term != was.Leader.Term { // it may have stepped down since
 		return fmt.Errorf("%s shows %s, which is not committed", x.voters[node], s.Record.Shown)
 	}
 	return x.commit(w, shown)
@@ -200,9 +210,31 @@ func (x *search) countedBy(
 		}
 		return func(v int) bool { return v < n }, elector.Majority(n)
 	}
-	voters := r.Voters.Voters()
+	voters := x.votersOf(r)
 	return func(v int) bool { return slices.Contains(voters, x.asVoter(w, v)) },
 		elector.Majority(len(voters))
+}
+
+func (x *search) votersOf(r *elector.Record) []elector.Voter {
+	voters, known := x.rosters[r.Voters]
+	if !known {
+		voters = r.Voters.Voters()
+		x.rosters[r.Voters] = voters
+	}
+	return voters
+}
+
+// backs reports whether a node may back the lease of a leader: one that lost its disk since is
+// bound, and is nobody's voter.
+func (x *search) backs(w *snapshot, leader, node int) bool {
+	for lives := range w.peers[node].lives {
+		then := elector.Voter{Node: x.voters[node], Identity: identity(node, lives)}
+		if slices.Contains(x.votersOf(&x.state(w, leader).Record.Accepted), then) {
+			return true
+		}
+	}
+	counts, _ := x.counted(w, leader)
+	return counts(node)
 }
 
 func (x *search) asVoter(w *snapshot, node int) elector.Voter {

@@ -114,11 +114,31 @@ func scenes() []scene {
 			s.nodes, s.stands, s.crashes, s.cuts, s.warm, s.life = 5, []int{0, 1}, 1, 1, true, 0
 		}),
 		with("a first record", func(s *scene) { s.asks, s.life = ask("publish"), 0 }),
+		with("a first record, a crash", func(s *scene) {
+			s.asks, s.life, s.warm, s.crashes = ask("publish"), 0, true, 1
+		}),
+		with("a first record of three", func(s *scene) {
+			s.nodes, s.asks, s.life, s.stands, s.warm, s.cuts = 3, ask("publish"), 0, []int{0, 1}, true, 1
+		}),
 		with("a record", func(s *scene) {
 			s.asks, s.warm, s.recorded, s.terms, s.life = ask("publish"), true, true, 2, 0
 		}),
 		with("a record, a crash", func(s *scene) {
 			s.asks, s.warm, s.recorded, s.crashes, s.life = ask("publish"), true, true, 1, 0
+		}),
+		with("a record, a crash of those with reserved terms", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.crashes, s.life = ask("publish"), true, true, 1, 0
+			s.bounds.Reserve = 4
+		}),
+		with("a record, a cut", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.cuts, s.life = ask("publish"), true, true, 1, 0
+		}),
+		with("a record, a stall", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.stalls, s.life = ask("publish"), true, true, 1, 0
+		}),
+		with("a record, handed over", func(s *scene) {
+			s.asks, s.warm, s.recorded, s.life = ask("publish"), true, true, 0
+			s.orders, s.ordered = []elector.Input{elector.Transfer{}}, 1
 		}),
 		with("one voter more", func(s *scene) {
 			s.nodes, s.configured, s.stands, s.warm, s.life = 2, 1, []int{0}, true, 0
@@ -128,9 +148,42 @@ func scenes() []scene {
 			s.nodes, s.configured, s.warm, s.recorded, s.life = 2, 1, true, true, 0
 			s.asks, s.crashes = ask("+b", "-a", "-b"), 1
 		}),
+		with("from two voters to three", func(s *scene) {
+			s.nodes, s.configured, s.warm, s.recorded, s.life = 3, 2, true, true, 0
+			s.asks, s.crashes, s.stands = ask("+c"), 1, []int{0}
+		}),
+		with("from two voters to one, clocks differ", func(s *scene) {
+			s.nodes, s.warm, s.recorded, s.life = 2, true, true, 0
+			s.timing, s.rates = quanta(1, 2, 250_000), []elector.Time{unit, unit * 4 / 5}
+			s.asks, s.crashes = ask("-b", "+b"), 1
+		}),
+		with("three voters, a record, a crash", func(s *scene) {
+			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
+			s.asks, s.crashes = ask("publish"), 1
+		}),
+		with("three voters, a record, a cut", func(s *scene) {
+			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
+			s.asks, s.cuts = ask("publish"), 1
+		}),
+		with("three voters, a record, a disk is lost", func(s *scene) {
+			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
+			s.asks, s.losses = ask("publish"), 1
+		}),
+		with("from three voters to two", func(s *scene) {
+			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
+			s.asks, s.cuts = ask("-c"), 1
+		}),
 		with("from three voters to four to three", func(s *scene) {
 			s.nodes, s.configured, s.stands, s.warm, s.recorded = 4, 3, []int{0}, true, true
 			s.asks, s.life = ask("+d", "-c"), 0
+		}),
+		with("from three voters to four to three, a crash", func(s *scene) {
+			s.nodes, s.configured, s.stands, s.warm, s.recorded = 4, 3, []int{0, 1}, true, true
+			s.asks, s.life, s.crashes = ask("+d", "-c"), 0, 1
+		}),
+		with("from three voters to four to three, a cut", func(s *scene) {
+			s.nodes, s.configured, s.stands, s.warm, s.recorded = 4, 3, []int{0, 1}, true, true
+			s.asks, s.life, s.cuts = ask("+d", "-c"), 0, 1
 		}),
 	}
 }
@@ -154,15 +207,18 @@ func ask(what ...string) (asks []elector.Input) {
 
 // TestSearch visits SEARCH_STATES states of each scene at most, or all of them.
 func TestSearch(t *testing.T) {
-	limit := 40_000
+	limit, recorded := 40_000, 5_000
 	if v, ok := os.LookupEnv("SEARCH_STATES"); ok {
 		n, err := strconv.Atoi(v)
 		require.NoError(t, err, "SEARCH_STATES is a number of states, 0 for all")
-		limit = n
+		limit, recorded = n, n
 	}
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			s.limit = limit
+			if len(s.asks) > 0 {
+				s.limit = recorded
+			}
 			(&search{scene: s, t: t}).run()
 		})
 	}

@@ -91,7 +91,7 @@ func (x *search) over(w *snapshot, node int, number uint32) bool {
 		step := func(in elector.Input) (machineKey, elector.Effects) {
 			m := x.blank(w, node).At(x.machines[at].state, x.held[at])
 			e := m.Step(noon(node)+since, lowest, in)
-			key, _ := x.alike(node, m, since)
+			key, _ := x.alike(node, w.peers[node].lives, m, since)
 			return key, e
 		}
 		a, does := step(x.input(node, received, number))
@@ -135,7 +135,7 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 		since = x.rate(node)
 	}
 	if key.what == sleeps {
-		return stepped{machine: x.number(node, m, since)}, nil
+		return stepped{machine: x.number(w, node, m, since)}, nil
 	}
 	if key.longest {
 		word = highest
@@ -145,7 +145,7 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 	if err := cmp.Or(x.elected(&s, e.Transitions), spec.Consistent(&s)); err != nil {
 		return done, err
 	}
-	done = stepped{machine: x.number(node, m, since), persist: disk{
+	done = stepped{machine: x.number(w, node, m, since), persist: disk{
 		uint8(e.Persist.Entered), uint8(e.Persist.Reserved), x.record(e.Accept),
 	}}
 	for _, id := range e.Joined {
@@ -451,7 +451,9 @@ func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 	counts, quorum := x.counted(w, leader)
 	for i := range x.nodes {
 		alone := quorum == 1 && i == leader // it proposes itself to nobody
-		if counts(i) && (alone || w.peers[i].votes.of(term) == leader) {
+		voted := alone || w.peers[i].votes.of(term) == leader
+		gone := !counts(i) && x.backs(w, leader, i) // it lost its disk, and may have voted before
+		if gone || counts(i) && voted {
 			votes++
 		}
 	}
@@ -470,9 +472,9 @@ func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
 		return nil // the voters before the last change back it
 	}
 	backing := 0
-	counts, quorum := x.counted(w, leader)
+	_, quorum := x.counted(w, leader)
 	for v := range x.nodes {
-		if !counts(v) {
+		if !x.backs(w, leader, v) {
 			continue
 		}
 		if v == leader || w.peers[v].machine < 0 || x.state(w, v).Role == elector.Dormant {

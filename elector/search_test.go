@@ -36,6 +36,7 @@ type search struct {
 	later    []uint32          // by parcel, what it is a quantum later; 0 if that is not known yet
 	records  []*elector.Record // the first is none
 	recordNo map[elector.Record]uint16
+	rosters  map[elector.Roster][]elector.Voter
 	steps    map[stepKey]stepped
 	overs    map[stepKey]bool
 
@@ -86,6 +87,7 @@ type scene struct {
 // machineKey is all that decides what a machine does, except for the time.
 type machineKey struct {
 	node  int
+	lives uint8 // disks that it has lost
 	state elector.State
 	held  string
 }
@@ -141,18 +143,24 @@ type arrival struct {
 	event event
 }
 
-// run searches, and returns whether all states were visited.
-func (x *search) run() (whole bool) {
+// prepare makes the first state.
+func (x *search) prepare() {
 	x.numbers, x.parcelNo = map[machineKey]int32{}, map[parcel]uint32{}
 	x.recordNo, x.records = map[elector.Record]uint16{}, nil
+	x.rosters = map[elector.Roster][]elector.Voter{}
 	x.record(elector.Record{})
 	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
 	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
 	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint32, 1), make([]uint16, 1)
 	x.seed = maphash.MakeSeed()
-	began := time.Now()
 	x.first = x.begin()
 	x.terms += x.highest(&x.first)
+}
+
+// run searches, and returns whether all states were visited.
+func (x *search) run() (whole bool) {
+	began := time.Now()
+	x.prepare()
 	var layer, next layer
 	x.visit(&x.first, arrival{from: -1}, &layer)
 	depth := 0
@@ -199,7 +207,8 @@ func (x *search) expand(w *snapshot, at int32, next *layer) {
 			err = x.check(&then)
 		}
 		if err != nil {
-			x.t.Fatalf("%s: %v\n%s", x.name, err, x.trace(at, e))
+			x.t.Fatalf("%s: %v; %d states, depth %d\n%s", x.name, err, len(x.came),
+				len(x.path(at))+1, x.trace(append(x.path(at), e)))
 		}
 		to := x.visit(&then, arrival{at, e}, next)
 		if x.calmly[at] < 0 && to != at && e.what < faulty {
@@ -234,12 +243,12 @@ func (x *search) visit(w *snapshot, by arrival, next *layer) int32 {
 	return at
 }
 
-// trace is how a state was reached, in the language of the scripts: a line for each input,
-// behind the name of the node that had it.
-func (x *search) trace(at int32, last ...event) string {
+// trace is a path in the language of the scripts: a line for each input, behind the name of the
+// node that had it.
+func (x *search) trace(path []event) string {
 	var lines []string
 	now := elector.Time(0)
-	for _, e := range append(x.path(at), last...) {
+	for _, e := range path {
 		lines = append(lines, x.line(e, now))
 		if e.what == tick || e.what == heldUp {
 			now++
@@ -355,7 +364,7 @@ func (x *search) boot(w *snapshot, node int, longest bool) error {
 	rest := uint32(p.pausedFor / unit)
 	knows := uint32(p.disk.record)<<11 | uint32(p.disk.entered)<<6 | uint32(p.disk.reserved)<<1 |
 		uint32(truth(p.led))
-	p.machine = x.number(node, x.blank(w, node), 0)
+	p.machine = x.number(w, node, x.blank(w, node), 0)
 	p.writing, p.linked, p.down, p.died, p.behind = disk{}, 0, 0, 0, false
 	if rest > 0 {
 		if err := x.step(w, node, pauses, rest, false); err != nil {
@@ -366,8 +375,10 @@ func (x *search) boot(w *snapshot, node int, longest bool) error {
 }
 
 // number is that of a machine whose clock has gone on by since.
-func (x *search) number(node int, m *elector.Machine, since elector.Time) int32 {
-	key, held := x.alike(node, m, since)
+func (x *search) number(
+	w *snapshot, node int, m *elector.Machine, since elector.Time,
+) int32 {
+	key, held := x.alike(node, w.peers[node].lives, m, since)
 	number, ok := x.numbers[key]
 	if !ok {
 		number = int32(len(x.machines))
@@ -391,6 +402,6 @@ func (x *search) mustLive(w *snapshot, at int32) {
 		return
 	}
 	if err := x.lives(*w); err != nil {
-		x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(at))
+		x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(x.path(at)))
 	}
 }

@@ -97,7 +97,7 @@ func (m *Machine) openRound(term lsn.Term) {
 // scout asks one member, or all.
 func (m *Machine) scout(member NodeID) {
 	r := &m.state.Follower.Round
-	m.send(member, Message{
+	m.send(member, &Message{
 		Kind: ElectionScouting, Term: m.state.Term,
 		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.state.Priority,
 		Record: m.newest(),

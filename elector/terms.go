@@ -55,7 +55,8 @@ func (m *Machine) giveBack() {
 func (m *Machine) tellFloor(to NodeID) {
 	if m.set.mayVote && m.state.Floor > m.state.Term {
 		no := scouting.Answer{Cause: scouting.CauseTerm}
-		m.send(to, m.reply(ElectionScoutingResponse, no, m.state.Floor))
+		reply := m.reply(ElectionScoutingResponse, no, m.state.Floor)
+		m.send(to, &reply)
 	}
 }
 

@@ -69,7 +69,7 @@ func (m *Machine) answer(q question, a scouting.Answer) {
 	reply := m.reply(ElectionScoutingResponse, a, q.Term)
 	reply.Round, reply.Priority = q.Round, q.Priority
 	m.compareRecords(&reply, q.Record)
-	m.send(q.From, reply)
+	m.send(q.From, &reply)
 }
 
 // reply returns what both responses have in common: §4.10. From a no the asker learns which term it
@@ -123,7 +123,7 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	reply := m.reply(ElectionProposalResponse, a, msg.Term)
 	reply.SentAt = msg.SentAt
 	m.compareRecords(&reply, msg.Record)
-	m.send(from, reply)
+	m.send(from, &reply)
 }
 
 // wouldVote decides on a proposal by the rule of scouting, without rank: §4.6.

@@ -93,7 +93,8 @@ func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term, record lsn.LSN) An
 	case proposed <= s.Term: // §4.4
 		return Answer{Cause: CauseTerm}
 	case r == RuleNodeOrder && s.Self.Node > asker.Node,
-		r == RuleDefault && s.Scouting && s.Self.Compare(asker) > 0: // §4.5
+		// §4.5; who has the newer record goes first, because it would refuse this node: §15.4
+		r == RuleDefault && s.Scouting && s.Record == record && s.Self.Compare(asker) > 0:
 		return Answer{Cause: CauseRank}
 	}
 	return Answer{WillVote: true}

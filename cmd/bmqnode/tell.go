@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -167,10 +168,11 @@ type leading struct {
 }
 
 // tellingLeader is asking for commands that tell the leader of an election something, and wait. It
-// prints what tell returns: the status of the node that led, or a sentence.
+// prints what tell returns: an object as JSON, such as the status of the node that led, or a
+// sentence. With passed, a node that passes it on to the leader may be told instead.
 func tellingLeader(
-	cmd *cobra.Command, nodes int, wait string,
-	tell func(context.Context, leading, []string) (st cluster.Status, done string, err error),
+	cmd *cobra.Command, nodes int, passed bool, wait string,
+	tell func(context.Context, leading, []string) (st any, done string, err error),
 ) *cobra.Command {
 	var timeout time.Duration
 	var group string
@@ -179,7 +181,7 @@ func tellingLeader(
 	return asking(cmd, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
-		node, client, err := c.AtLeader(ctx, group)
+		node, client, err := c.AtLeader(ctx, group, passed)
 		if err != nil {
 			return err
 		}
@@ -190,7 +192,7 @@ func tellingLeader(
 		case c.JSON:
 			return console.JSON(cmd.OutOrStdout(), st)
 		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
+		_, err = io.WriteString(cmd.OutOrStdout(), done)
 		return err
 	})
 }
@@ -207,16 +209,16 @@ func transferCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
-	return tellingLeader(cmd, 1, "the new leader", func(
+	return tellingLeader(cmd, 1, false, "the new leader", func(
 		ctx context.Context, l leading, args []string,
-	) (cluster.Status, string, error) {
+	) (any, string, error) {
 		if len(args) > 0 {
 			to = args[0]
 		}
 		began := time.Now()
 		st, err := l.Tell(ctx, admin.TransferRequest{To: cluster.NodeID(to), Group: l.group})
 		g := admin.GroupIn(st, l.group)
-		return st, fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
+		return st, fmt.Sprintf("%s leads in term %d, handed over by %s in %s\n",
 			g.Leader, g.Term, l.node, time.Since(began).Round(time.Millisecond)), err
 	})
 }
@@ -226,9 +228,9 @@ func stepDownCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "step-down"}
 	cmd.Flags().DurationVar(&rest, "for", 30*time.Second,
 		"how long it is not to stand again, at most 24h")
-	return tellingLeader(cmd, 0, "its work to stop", func(
+	return tellingLeader(cmd, 0, false, "its work to stop", func(
 		ctx context.Context, l leading, _ []string,
-	) (cluster.Status, string, error) {
+	) (any, string, error) {
 		st, err := l.Tell(ctx, admin.StepDownRequest{For: rest.String(), Group: l.group})
 		if err != nil || l.json {
 			return st, "", err
@@ -237,7 +239,7 @@ func stepDownCommand() *cobra.Command {
 		if g := l.successor(ctx); g.Leader != "" {
 			next = fmt.Sprintf("%s leads in term %d", g.Leader, g.Term)
 		}
-		return st, fmt.Sprintf("%s leads no more; %s", l.node, next), nil
+		return st, fmt.Sprintf("%s leads no more; %s\n", l.node, next), nil
 	})
 }
 

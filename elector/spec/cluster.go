@@ -178,7 +178,7 @@ func (n *node) voted(candidate elector.NodeID, term lsn.Term) *Violation {
 // elected checks that a quorum voted for a leader in its very term.
 func (c *Cluster) elected(id elector.NodeID, term lsn.Term) *Violation {
 	votes := 0
-	counts, quorum := c.counted(c.node(id))
+	counts, quorum := c.counted(&c.node(id).accepted)
 	for _, n := range c.order {
 		if counts(n) && (n.id == id || n.promises.voted[id] == term) {
 			votes++
@@ -205,14 +205,18 @@ func (c *Cluster) holds(s *Step, n *node) *Violation {
 	if v := c.Lease(s.Now, n.id, s.Lease.Term, until); v != nil || c.checks.NoLeases {
 		return v
 	}
-	backing := 0
-	counts, quorum := c.counted(n)
-	for _, v := range c.order {
-		if counts(v) && (v == n || v.promises.given[n.id] >= until) {
-			backing++
+	backed := func(by *elector.Record) (voters, quorum int) {
+		counts, quorum := c.counted(by)
+		for _, v := range c.order {
+			if counts(v) && (v == n || v.promises.given[n.id] >= until) {
+				voters++
+			}
 		}
+		return voters, quorum
 	}
-	if until <= max(s.Now, before) || backing >= quorum {
+	old, was := backed(&n.before) // it may change the voters in the step that renews the lease
+	backing, quorum := backed(&n.accepted)
+	if until <= max(s.Now, before) || backing >= quorum || old >= was {
 		return nil
 	}
 	return Broken("lease", "%s has a lease until %s, "+

@@ -11,6 +11,8 @@ import (
 // keeps is what a node has of its election's record: §15.
 type keeps struct {
 	accepted elector.Record // the newest, on its disk or on its way there
+	before   elector.Record // the one that was accepted before this step
+	answers  bool           // this step lets messages go that were kept back for the disk
 	stored   lsn.LSN        // of the newest on its disk
 	reads    bool           // it leads, and a read as leader would return something
 	started  bool           // it has started since its disk is known
@@ -30,10 +32,9 @@ func (c *Cluster) Emergency(until lsn.Term, lost ...elector.NodeID) {
 	c.lost, c.lostUntil = lost, until
 }
 
-// counted returns who counts for a node, by the record that it accepted, and how many are a quorum:
-// §15.7. A voter is its data directory, not its name: §15.13.
-func (c *Cluster) counted(n *node) (counts func(v *node) bool, quorum int) {
-	r := n.accepted
+// counted returns who counts by a record, and how many are a quorum: §15.7. A voter is its data
+// directory, not its name: §15.13.
+func (c *Cluster) counted(r *elector.Record) (counts func(v *node) bool, quorum int) {
 	if r.LSN.IsZero() {
 		return func(v *node) bool { return v.voter }, c.quorum
 	}
@@ -48,6 +49,8 @@ func (c *Cluster) counted(n *node) (counts func(v *node) bool, quorum int) {
 
 // disk follows the record on the disk of a node, which never becomes an older one.
 func (n *node) disk(c *Cluster, in elector.Input) *Violation {
+	n.before = n.accepted
+	_, n.answers = in.(elector.Persisted)
 	switch in := in.(type) {
 	case elector.Start:
 		r, k := in.Record, &n.keeps
@@ -100,7 +103,7 @@ func (c *Cluster) tells(s *Step, n *node, e *elector.Envelope) *Violation {
 		return c.commits(s.Now, n, m)
 	case m.Kind == elector.RecordOffer && (!ok || known.Record != *m.Offer):
 		return Broken("V1", "%s offers %q, which nobody wrote", n.id, *m.Offer)
-	case m.WillVote && m.Record.Less(n.accepted.LSN):
+	case m.WillVote && m.Record.Less(n.accepted.LSN) && !n.answers: // it was true when it was said
 		return Broken("V1", "%s says yes to %s, which has record %s, but accepted %s",
 			n.id, e.To, m.Record, n.accepted.LSN)
 	case m.Kind != elector.HeartbeatAck && m.Kind != elector.RecordAck || m.Record.IsZero():
@@ -128,14 +131,14 @@ func (c *Cluster) commits(now time.Duration, n *node, m *elector.Message) *Viola
 	switch {
 	case ok && v.committed:
 		return nil
-	case !ok || m.Committed != n.accepted.LSN || m.Committed.Term != m.Term:
+	case !ok || n.accepted.LSN.Less(m.Committed) || m.Committed.Term != m.Term:
 		return Broken("V1", "%s of term %d says that record %s is committed, which it did not write",
 			n.id, m.Term, m.Committed)
 	}
 	have := 0
-	counts, quorum := c.counted(n)
-	for _, o := range c.order {
-		if counts(o) && (o == n && o.stored == v.LSN || v.stored[o.id] == o.identity) {
+	counts, quorum := c.counted(&v.Record)
+	for _, o := range c.order { // the leader may have written the next one in the same step
+		if counts(o) && (o == n && !o.stored.Less(v.LSN) || v.stored[o.id] == o.identity) {
 			have++
 		}
 	}

@@ -25,7 +25,14 @@ type line struct {
 	Partition int            `json:"partition"`
 	LSN       lsn.LSN        `json:"lsn"`
 	To        cluster.NodeID `json:"to"`
+	Term      lsn.Term       `json:"term"`
 	At        time.Time      `json:"at"` // of work: by the clock that allowed it
+}
+
+// owned names an assignment: one LSN may be that of several partitions.
+type owned struct {
+	lsn       lsn.LSN
+	partition int
 }
 
 // span is an assignment, and when its worker worked under it.
@@ -46,9 +53,10 @@ type report struct {
 }
 
 // audit reads the logs of all processes, of one machine, and demands that
-//   - a token names one assignment, and only one node assigns in a term;
+//   - an LSN names one owner of a partition, in the words of every leader that publishes or finds
+//     it in the record, and only one node leads in a term;
 //   - a worker works under nothing except what was assigned to it;
-//   - of two assignments of a partition, the one with the older token has ended before
+//   - of two assignments of a partition, the one with the older LSN has ended before
 //     the other begins.
 func audit(t *testing.T, logs ...[]byte) (r report) {
 	t.Helper()
@@ -56,32 +64,42 @@ func audit(t *testing.T, logs ...[]byte) (r report) {
 		r.problems = append(r.problems,
 			fmt.Sprintf(format, args...))
 	}
-	spans, leaders := map[lsn.LSN]*span{}, map[lsn.Term]cluster.NodeID{}
+	spans, leaders := map[owned]*span{}, map[lsn.Term]cluster.NodeID{}
 	var acts []line
 	for _, log := range logs {
 		for scanner := bufio.NewScanner(bytes.NewReader(log)); scanner.Scan(); {
 			var l line
-			if strings.Contains(scanner.Text(), `"partition"`) {
+			if strings.Contains(scanner.Text(), `"lsn"`) || strings.Contains(scanner.Text(), `"leads"`) {
 				require.NoError(t, json.Unmarshal(scanner.Bytes(), &l), scanner.Text())
 			}
+			of := owned{l.LSN, l.Partition}
+			if l.Event == "assigned" {
+				r.assigned++
+				l.Term = l.LSN.Term
+			}
+			if leader, ok := leaders[l.Term]; ok && leader != l.Node && l.Term > 0 {
+				wrong("both %s and %s lead in term %d", leader, l.Node, l.Term)
+			}
 			switch l.Event {
+			case "leads":
+				leaders[l.Term] = l.Node
 			case "assigned":
-				if leader, ok := leaders[l.LSN.Term]; ok && leader != l.Node {
-					wrong("both %s and %s assign in term %d", leader, l.Node, l.LSN.Term)
+				leaders[l.Term] = l.Node
+				fallthrough
+			case "kept":
+				if s := spans[of]; s != nil && s.To != l.To {
+					wrong("%s gives partition %d to %s and to %s", l.LSN, l.Partition, s.To, l.To)
 				}
-				if spans[l.LSN] != nil {
-					wrong("%s names two assignments", l.LSN)
-				}
-				leaders[l.LSN.Term], spans[l.LSN] = l.Node, &span{line: l}
+				spans[of] = &span{line: l}
 			case "begun", "worked":
 				acts = append(acts, l)
 			}
 		}
 	}
 	for _, act := range acts {
-		s := spans[act.LSN]
+		s := spans[owned{act.LSN, act.Partition}]
 		switch {
-		case s == nil || s.To != act.Node || s.Partition != act.Partition:
+		case s == nil || s.To != act.Node:
 			wrong("%s works on partition %d under %s, which is not its own", act.Node, act.Partition,
 				act.LSN)
 		case act.Event == "begun" && s.begun.IsZero(): // again: its process was started again
@@ -102,7 +120,7 @@ func audit(t *testing.T, logs ...[]byte) (r report) {
 			older[s.Partition] = s
 		}
 	}
-	r.terms, r.assigned = len(leaders), len(spans)
+	r.terms = len(leaders)
 	return r
 }
 
@@ -122,8 +140,9 @@ func TestTheAuditFindsWhatMustNotBe(t *testing.T) {
 		begin + second: "",
 		begin + second + write("b", "worked", "1.1",
 			""): "1.2 (partition 7, a) begins 1s before 1.1 (partition 7, b) ends",
-		begin + write("c", "assigned", "1.3", "c"): "both a and c assign in term 1",
-		begin + write("a", "assigned", "1.1", "c"): "1.1 names two assignments",
+		begin + write("c", "assigned", "1.3", "c"): "both a and c lead in term 1",
+		begin + write("c", "kept", "1.1", "c"):     "1.1 gives partition 7 to b and to c",
+		begin + write("c", "kept", "1.1", "b"):     "",
 		begin + write("c", "worked", "1.1",
 			""): "c works on partition 7 under 1.1, which is not its own",
 	} {

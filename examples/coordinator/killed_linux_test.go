@@ -73,12 +73,12 @@ func (s *real) texts() (texts [][]byte) {
 	return texts
 }
 
-// leader waits until a process assigns partitions that did not before.
-func (s *real) leader() (leader int) {
+// await waits until a process logs an event once more, and returns which.
+func (s *real) await(event string) (process int) {
 	s.t.Helper()
 	count := func() (counts []int) {
 		for _, text := range s.texts() {
-			counts = append(counts, strings.Count(string(text), `"assigned"`))
+			counts = append(counts, strings.Count(string(text), `"@message":"`+event+`"`))
 		}
 		return counts
 	}
@@ -86,13 +86,13 @@ func (s *real) leader() (leader int) {
 	require.Eventually(s.t, func() bool {
 		for i, n := range count() {
 			if n > before[i] {
-				leader = i
+				process = i
 				return true
 			}
 		}
 		return false
-	}, testkit.Limit(time.Minute), 20*time.Millisecond)
-	return leader
+	}, testkit.Limit(time.Minute), 20*time.Millisecond, "nobody says that it has "+event)
+	return process
 }
 
 // COORDINATOR_TIME says for how long the leader is killed; a minute is what to try after
@@ -110,18 +110,28 @@ func TestTheLeaderIsKilledInALoop(t *testing.T) {
 		defer func() { _ = s.cmds[i].Process.Kill(); _ = s.cmds[i].Wait() }()
 	}
 	rounds, end := 0, time.Now().Add(lasts)
-	for leader := s.leader(); time.Now().Before(end); rounds++ {
+	leader := s.await("leads")
+	s.await("worked")
+	for ; time.Now().Before(end); rounds++ {
+		gone := leader
 		if rounds%3 == 2 { // stopped until another assigns what it had
-			require.NoError(t, s.cmds[leader].Process.Signal(syscall.SIGSTOP))
-			stopped := leader
-			leader = s.leader()
-			require.NoError(t, s.cmds[stopped].Process.Signal(syscall.SIGCONT))
+			require.NoError(t, s.cmds[gone].Process.Signal(syscall.SIGSTOP))
+			leader = s.await("leads")
+			s.await("assigned")
+			require.NoError(t, s.cmds[gone].Process.Signal(syscall.SIGCONT))
 			continue
 		}
-		require.NoError(t, s.cmds[leader].Process.Kill())
-		_ = s.cmds[leader].Wait()
-		s.start(leader)
-		leader = s.leader()
+		require.NoError(t, s.cmds[gone].Process.Kill())
+		_ = s.cmds[gone].Wait()
+		if rounds%3 == 0 { // it comes back before anything has to move
+			s.start(gone)
+			leader = s.await("leads")
+		} else {
+			leader = s.await("leads")
+			s.await("assigned")
+			s.start(gone)
+		}
+		s.await("worked")
 	}
 	for _, cmd := range s.cmds {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -130,6 +140,8 @@ func TestTheLeaderIsKilledInALoop(t *testing.T) {
 	r := audit(t, s.texts()...)
 	require.Empty(t, r.problems)
 	require.Greater(t, r.terms, rounds/2)
+	require.Greater(t, r.assigned, partitions)
+	require.Positive(t, r.worked)
 	t.Logf("%d leaders killed or stopped: %d terms, %d assignments, %d acts", rounds, r.terms,
 		r.assigned, r.worked)
 }

@@ -1,14 +1,9 @@
-// Coordinator is a service whose processes share out partitions: the leader assigns
-// each partition to one live process. In the folder examples, try it in three
-// terminals, then kill, pause (Ctrl-Z) or end (Ctrl-C) whichever you like:
+// Coordinator is a service whose processes share out partitions. In the folder examples, try it in
+// three terminals, then kill, pause (Ctrl-Z) or end (Ctrl-C) whichever you like:
 //
 //	go run ./coordinator -node a a=127.0.0.1:7411 b=127.0.0.1:7412 c=127.0.0.1:7413  # or b, or c
 //
-// A worker asks the leader several times within a grant. The answer lets it work until
-// one grant after it asked, so a worker that hears nothing stops by itself. A leader
-// gives a partition to another worker when the one before said that it has stopped, or
-// when its grant has expired. A new leader first waits until every grant of earlier
-// leaders has expired; workers tell it what they work on, so their work goes on.
+// The README says why no partition has two owners, and keeps its owner when the leader dies.
 package main
 
 import (
@@ -60,7 +55,6 @@ func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
 	c.Meta = listener.Addr().String() // where the workers find the leader
 	c.Election.AwaitCampaign = true   // a node that cannot answer yet must not lead
 	node, err := cluster.Start(ctx, c)
@@ -73,57 +67,92 @@ func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 	return errors.Join(err, s.run(ctx), node.Close(context.Background()))
 }
 
+// service is a worker, and assigns partitions while its node leads.
 type service struct {
 	node   *cluster.Node
-	leader atomic.Pointer[leader] // nil while this node does not lead
-	ask    func(leader cluster.Leader, q Question, granted *Tokens) error
+	ask    func(leader cluster.Leader, worker cluster.NodeID, granted *Tokens) error
 	log    hclog.Logger
+	leader atomic.Pointer[leader] // of the newest leadership of this node
+	// what was granted, and until when
+	working Tokens
+	until   time.Time
 }
 
 // run takes part until ctx ends, or the node does.
 func (s *service) run(ctx context.Context) error {
-	w := &worker{node: s.node.Status().Node, log: s.log, working: Tokens{}, ended: Tokens{}}
 	ran := make(chan error, 1)
-	go func() {
-		ran <- s.node.Default().Run(ctx, cluster.Callbacks{
-			OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
-				opens, asked := time.Now().Add(expiry), map[cluster.NodeID]time.Time{}
-				s.leader.Store(&leader{token: l.NextLSN, log: s.log, opens: opens, asked: asked})
-				<-ctx.Done()
-				s.leader.Store(nil)
-				return nil
-			},
-		})
-	}()
-	for tick := time.Tick(grant / 5); ; {
+	go func() { ran <- s.node.Default().Run(ctx, cluster.Callbacks{OnStartedLeading: s.lead}) }()
+	for ask, act := time.Tick(grant/5), time.Tick(grant/20); ; {
 		select {
-		case <-tick:
-			if err := s.consult(ctx, w); err != nil {
-				s.log.Warn("no answer", "error", err) // without one the grant expires
-			}
-			w.work()
+		case <-ask:
+			s.consult(ctx)
+		case <-act:
+			s.work()
 		case err := <-ran:
 			return err
 		}
 	}
 }
 
-// consult asks the leader once, and lets the worker follow its answer.
-func (s *service) consult(ctx context.Context, w *worker) error {
-	q, asked, granted := w.question(), time.Now(), Tokens{}
+// consult asks the leader once, and works on what it grants and nothing else.
+func (s *service) consult(ctx context.Context) {
+	asked, granted := time.Now(), Tokens{}
 	ctx, cancel := context.WithTimeout(ctx, grant/5)
 	defer cancel()
 	leader, err := s.node.Default().Leader(ctx)
 	if err == nil {
-		err = s.ask(leader, q, &granted)
+		err = s.ask(leader, s.node.Status().Node, &granted)
 	}
-	if err == nil {
-		w.follow(granted, asked.Add(grant))
+	if err != nil {
+		s.log.Warn("no answer", "error", err) // without one the grant ends
+		return
+	}
+	for p, token := range granted {
+		if s.working[p] != token {
+			s.log.Info("begun", "partition", p, "lsn", token)
+		}
+	}
+	s.working, s.until = granted, asked.Add(grant)
+}
+
+// work does something for each partition. A process may be paused between the look at the clock
+// and the act: an act that others see must carry the token, and the other end must refuse an old
+// one, as in examples/fencing-sql and examples/fencing-http. The tests read the log.
+func (s *service) work() {
+	for p, token := range s.working {
+		if now := time.Now(); now.Before(s.until) {
+			s.log.Info("worked", "partition", p, "lsn", token, "at", now)
+		}
+	}
+}
+
+// lead assigns partitions, from the table of the leaders before on, until ctx ends.
+func (s *service) lead(ctx context.Context, held *cluster.Leadership) error {
+	l := &leader{held: held, log: s.log, opens: time.Now().Add(expiry),
+		asked: map[cluster.NodeID]time.Time{}}
+	s.log.Info("leads", "term", held.Term())
+	err := l.take(ctx, "kept")
+	s.leader.Store(l)
+	for tick := time.Tick(grant / 5); err == nil; {
+		select {
+		case <-tick:
+			err = l.move(ctx)
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	return err
 }
 
-func askByNetwork(leader cluster.Leader, q Question, granted *Tokens) error {
+// Answer tells a worker what it may work on, if this node leads.
+func (s *service) Answer(worker cluster.NodeID, granted *Tokens) error {
+	if l := s.leader.Load(); l != nil {
+		return l.answer(worker, *granted)
+	}
+	return cluster.ErrNotLeader
+}
+
+func askByNetwork(leader cluster.Leader, worker cluster.NodeID, granted *Tokens) error {
 	conn, err := net.DialTimeout("tcp", leader.Meta, grant/5)
 	if err != nil {
 		return err
@@ -131,15 +160,5 @@ func askByNetwork(leader cluster.Leader, q Question, granted *Tokens) error {
 	client := rpc.NewClient(conn)
 	defer client.Close()
 	_ = conn.SetDeadline(time.Now().Add(grant / 5))
-	return client.Call("leader.Answer", q, granted)
-}
-
-// Answer tells a worker what it may work on, if this node leads.
-func (s *service) Answer(q Question, granted *Tokens) (err error) {
-	l := s.leader.Load()
-	if l == nil {
-		return errors.New("this node does not lead")
-	}
-	*granted, err = l.answer(q)
-	return err
+	return client.Call("leader.Answer", worker, granted)
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"fmt"
+	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -21,125 +20,117 @@ const (
 	expiry = grant + grant/20
 )
 
-// Tokens are fencing tokens by partition.
+// Table is what the record keeps: the owner of each partition.
+type Table [partitions]Owner
+
+// Owner is a worker, and the LSN under which it owns a partition: that of the value in which it
+// first stood there. In that value itself the LSN is zero, and take fills it in.
+type Owner struct {
+	Worker cluster.NodeID
+	LSN    lsn.LSN
+}
+
+// shareOut returns the table with each partition at one of these workers, whose loads differ by one
+// at most. It moves the fewest partitions that this takes.
+func (t Table) shareOut(workers []cluster.NodeID) Table {
+	for len(workers) > 0 {
+		has, dead := map[cluster.NodeID][]int{}, -1
+		for p, o := range t {
+			has[o.Worker] = append(has[o.Worker], p)
+			if !slices.Contains(workers, o.Worker) {
+				dead = p
+			}
+		}
+		load := func(a, b cluster.NodeID) int { return len(has[a]) - len(has[b]) }
+		least, most := slices.MinFunc(workers, load), slices.MaxFunc(workers, load)
+		switch {
+		case dead >= 0:
+			t[dead] = Owner{Worker: least}
+		case load(most, least) > 1:
+			t[has[most][0]] = Owner{Worker: least}
+		default:
+			return t
+		}
+	}
+	return t
+}
+
+// Tokens are the LSNs under which a worker owns partitions.
 type Tokens map[int]lsn.LSN
-
-// Question is what a worker sends to the leader.
-type Question struct {
-	Node    cluster.NodeID
-	Working Tokens // what it works on
-	Ended   Tokens // the newest tokens that it never works under again
-}
-
-// assignment gives a partition to a worker; its zero value gives it to nobody.
-type assignment struct {
-	worker  cluster.NodeID
-	token   lsn.LSN
-	expires time.Time // from then on the worker has stopped, unless it asks again
-}
 
 // leader assigns partitions while its node leads.
 type leader struct {
-	token func() (lsn.LSN, error) // fails once the node does not lead
+	held  *cluster.Leadership
 	log   hclog.Logger
 	opens time.Time // from then on every grant of earlier leaders has expired
 
-	mu       sync.Mutex
-	asked    map[cluster.NodeID]time.Time // by the workers that are alive
-	assigned [partitions]assignment
+	mu      sync.Mutex
+	asked   map[cluster.NodeID]time.Time // by the workers that are alive
+	table   Table                        // committed
+	moving  [partitions]bool             // to another owner: it is granted to nobody
+	expires [partitions]time.Time        // from then on the owner has stopped, unless it asks again
 }
 
-// answer grants a worker partitions, for one grant's time from when it began to ask.
-func (l *leader) answer(q Question) (Tokens, error) {
+// take takes up the committed table, and logs what is new to this leader.
+func (l *leader) take(ctx context.Context, what string) error {
+	r, err := l.held.Record(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, granted := time.Now(), Tokens{}
-	l.asked[q.Node] = now
+	before := l.table
+	if len(r.Value) > 0 {
+		err = json.Unmarshal(r.Value, &l.table)
+	}
+	for p := range l.table {
+		o := &l.table[p]
+		if o.Worker != "" && o.LSN.IsZero() {
+			o.LSN = r.ValueLSN
+		}
+		if *o != before[p] {
+			l.moving[p] = false
+			l.log.Info(what, "partition", p, "lsn", o.LSN, "to", o.Worker)
+		}
+	}
+	return err
+}
+
+// answer grants a worker its partitions, for one grant's time from when it began to ask.
+func (l *leader) answer(worker cluster.NodeID, granted Tokens) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.asked[worker] = now
+	for p, o := range l.table {
+		if o.Worker == worker && !l.moving[p] {
+			l.expires[p], granted[p] = now.Add(expiry), o.LSN
+		}
+	}
+	// The last check: this node has led until now, so the next leader waits for these grants.
+	if !l.held.Valid() {
+		return cluster.ErrNotLeader
+	}
+	return nil
+}
+
+// move publishes the table without the dead, and with equal loads, and then takes it up. If that
+// fails it is not known which table the next leader will find, so this one must not go on.
+func (l *leader) move(ctx context.Context) error {
+	l.mu.Lock()
+	now, next := time.Now(), l.table
 	silent := func(_ cluster.NodeID, at time.Time) bool { return now.Sub(at) >= expiry }
 	maps.DeleteFunc(l.asked, silent)
-	for p := range l.assigned {
-		a, owner := &l.assigned[p], l.owner(p)
-		if !a.token.IsZero() && (a.token == q.Ended[p] || !now.Before(a.expires)) {
-			*a = assignment{} // free: the worker said so, or its grant has expired
-		}
-		if token := q.Working[p]; a.token.Less(token) { // an earlier leader granted it
-			*a = assignment{q.Node, token, now.Add(expiry)}
-		}
-		if a.worker == "" && !now.Before(l.opens) {
-			token, err := l.token()
-			if err != nil {
-				return nil, err
-			}
-			l.log.Info("assigned", "partition", p, "lsn", token, "to", owner)
-			*a = assignment{owner, token, now.Add(expiry)}
-		}
-		if a.worker == q.Node && owner == q.Node {
-			a.expires, granted[p] = now.Add(expiry), a.token
+	for p, o := range l.table.shareOut(slices.Sorted(maps.Keys(l.asked))) {
+		l.moving[p] = o != l.table[p] && !now.Before(l.opens)
+		if l.moving[p] && !now.Before(l.expires[p]) {
+			next[p] = o
 		}
 	}
-	// The last check: this node has led until now, so the next leader waits for this grant.
-	_, err := l.token()
-	return granted, err
-}
-
-// owner chooses a partition's worker, so that a worker that comes or goes moves none of
-// the others' partitions (rendezvous hashing).
-func (l *leader) owner(p int) cluster.NodeID {
-	return slices.MaxFunc(slices.Collect(maps.Keys(l.asked)), func(a, b cluster.NodeID) int {
-		x, y := sha256.Sum256(fmt.Append(nil, p, a)), sha256.Sum256(fmt.Append(nil, p, b))
-		return bytes.Compare(x[:], y[:])
-	})
-}
-
-// worker works on what the leader granted, as long as the grant lasts. The tests read its
-// log, and check that no two workers ever work on one partition at once.
-type worker struct {
-	node    cluster.NodeID
-	log     hclog.Logger
-	until   time.Time // when the grant ends
-	working Tokens
-	ended   Tokens // the newest token of each partition that it stopped working under
-}
-
-// question says what this worker works on.
-func (w *worker) question() Question {
-	if !time.Now().Before(w.until) {
-		w.keep(nil)
+	l.mu.Unlock()
+	if next == l.table {
+		return nil
 	}
-	return Question{w.node, w.working, w.ended}
-}
-
-// follow works on what is granted until then, and on nothing else.
-func (w *worker) follow(granted Tokens, until time.Time) {
-	w.keep(granted)
-	w.until = until
-	for p, token := range granted {
-		// Another worker may have followed a token that was reported as ended.
-		if w.working[p] != token && w.ended[p].Less(token) && time.Now().Before(until) {
-			w.log.Info("begun", "partition", p, "lsn", token)
-			w.working[p] = token
-		}
+	value, _ := json.Marshal(next) // names and numbers
+	if _, err := l.held.Publish(ctx, value); err != nil {
+		return err
 	}
-}
-
-// keep ends the work on all other partitions.
-func (w *worker) keep(granted Tokens) {
-	for p, token := range w.working {
-		if granted[p] != token {
-			w.log.Info("ended", "partition", p, "lsn", token)
-			delete(w.working, p)
-			w.ended[p] = token
-		}
-	}
-}
-
-// work does something for each partition. A process may be paused between the look at
-// the clock and the act: an act that others see must carry the token, and the other end
-// must refuse an old one, as in examples/fencing-sql and examples/fencing-http.
-func (w *worker) work() {
-	for p, token := range w.working {
-		if now := time.Now(); now.Before(w.until) {
-			w.log.Info("worked", "partition", p, "lsn", token, "at", now)
-		}
-	}
+	return l.take(ctx, "assigned")
 }

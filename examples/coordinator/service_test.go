@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ func (p *processes) open(id cluster.NodeID) {
 	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: p.logs[id], Mutex: &p.mu}).With(
 		"node", id)
 	s, faults := &service{node: p.Node(id), log: log}, p.Faults(id)
-	s.ask = func(leader cluster.Leader, q Question, granted *Tokens) error {
+	s.ask = func(leader cluster.Leader, worker cluster.NodeID, granted *Tokens) error {
 		if faults.Blocks(leader.Node) {
 			time.Sleep(grant / 5)
 			return errors.New("time-out")
@@ -67,12 +68,15 @@ func (p *processes) open(id cluster.NodeID) {
 		p.mu.Lock()
 		to := p.services[leader.Node]
 		p.mu.Unlock()
-		return to.Answer(q, granted)
+		return to.Answer(worker, granted)
 	}
 	p.mu.Lock()
 	p.services[id] = s
 	p.mu.Unlock()
-	p.running.Go(func() { _ = s.run(p.ctx) }) // the error is of a node that was crashed
+	p.running.Go(func() {
+		time.Sleep(time.Duration(slices.Index(three, id)) * grant / 17) // they do not ask at one moment
+		_ = s.run(p.ctx)                                                // fails if the node was crashed
+	})
 }
 
 func (p *processes) restart(id cluster.NodeID, last time.Duration) {
@@ -102,11 +106,13 @@ func TestPartitionsAreSharedAndStayWhereTheyAre(t *testing.T) {
 		time.Sleep(time.Minute)
 		after := p.audit()
 		require.Equal(t, before.assigned, after.assigned, "a new leader moves nothing")
-		require.InDelta(t, before.worked+partitions*5*120, after.worked, partitions*10,
+		require.InDelta(t, before.worked+partitions*20*120, after.worked, partitions*40,
 			"and stops nobody")
 	})
 }
 
+// The successor of a leader that died moves what the dead one owned, and later gives it as much
+// back. Nothing else moves.
 func TestADeadWorkersPartitionsGoToOthers(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, p *processes) {
 		time.Sleep(10 * time.Second)
@@ -114,10 +120,14 @@ func TestADeadWorkersPartitionsGoToOthers(t *testing.T) {
 		before := p.audit()
 		p.Crash(dead)
 		time.Sleep(10 * time.Second)
-		after := p.audit()
-		require.Greater(t, after.assigned, before.assigned)
-		require.Greater(t, after.worked-before.worked, partitions*5*5,
+		without := p.audit()
+		require.Equal(t, before.assigned+partitions/3, without.assigned)
+		require.Greater(t, without.worked-before.worked, partitions*20*5,
 			"the others work on all partitions")
+		p.Start(dead)
+		p.open(dead)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, without.assigned+partitions/3, p.audit().assigned)
 	})
 }
 
@@ -156,26 +166,59 @@ func TestNoPartitionIsEverWorkedOnTwiceAtOnce(t *testing.T) {
 }
 
 func TestALeaderThatLostItsLeadershipGrantsNothing(t *testing.T) {
-	l := &leader{log: hclog.NewNullLogger(), asked: map[cluster.NodeID]time.Time{}}
-	l.token = func() (lsn.LSN, error) { return lsn.LSN{}, cluster.ErrNotLeader }
-	_, err := l.answer(Question{Node: "a"})
-	require.ErrorIs(t, err, cluster.ErrNotLeader)
+	inVirtualTime(t, func(t *testing.T, p *processes) {
+		id := p.AwaitLeader()
+		time.Sleep(10 * time.Second)
+		s, granted := p.services[id], Tokens{}
+		require.NoError(t, s.Answer(id, &granted))
+		require.NotEmpty(t, granted)
+		p.Isolate(id)
+		time.Sleep(10 * time.Second)
+		require.ErrorIs(t, s.Answer(id, &granted), cluster.ErrNotLeader)
+	})
 }
 
-func TestAWorkerStopsWithItsGrantAndDoesNotBeginAgainUnderItsToken(t *testing.T) {
+func TestAWorkerStopsWithItsGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		logger := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: &log})
-		w := &worker{log: logger, working: Tokens{}, ended: Tokens{}}
-		token := Tokens{7: {Term: 1, Counter: 1}}
-		w.follow(token, time.Now().Add(grant))
-		require.Equal(t, token, w.question().Working)
-		w.work()
+		s := &service{log: logger, working: Tokens{7: {Term: 1, Counter: 1}},
+			until: time.Now().Add(grant)}
+		s.work()
 		time.Sleep(grant)
-		w.work()
+		s.work()
 		require.Equal(t, 1, strings.Count(log.String(), `"worked"`))
-		require.Equal(t, token, w.question().Ended)
-		w.follow(token, time.Now().Add(grant))
-		require.Empty(t, w.question().Working)
 	})
+}
+
+// Each worker's load is written as a letter a partition; an upper case letter has moved.
+func TestShareOutMovesTheLeast(t *testing.T) {
+	for name, c := range map[string]struct{ before, workers, after string }{
+		"nobody has anything":       {"............", "abc", "CBACBACBACBA"},
+		"nobody is alive":           {"aaaabbbbcccc", "", "aaaabbbbcccc"},
+		"all is well":               {"abcabcabcabc", "abc", "abcabcabcabc"},
+		"one is dead":               {"aaaabbbbcccc", "bc", "CBCBbbbbcccc"},
+		"it is back":                {"cbcbbbbbcccc", "abc", "AAAAbbbbcccc"},
+		"loads that differ by one":  {"aaabbbcccddd", "abcd", "aaabbbcccddd"},
+		"a fifth, and it gets some": {"aaabbbcccddd", "abcde", "EaaEbbcccddd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before Table
+			for p, w := range strings.Split(c.before, "") {
+				before[p] = Owner{Worker: cluster.NodeID(strings.Trim(w, ".")), LSN: lsn.LSN{Term: 1}}
+			}
+			var workers []cluster.NodeID
+			for _, w := range c.workers {
+				workers = append(workers, cluster.NodeID(w))
+			}
+			after := ""
+			for p, o := range before.shareOut(workers) {
+				if o != before[p] {
+					o.Worker = cluster.NodeID(strings.ToUpper(string(o.Worker)))
+				}
+				after += string(o.Worker)
+			}
+			require.Equal(t, c.after, after)
+		})
+	}
 }

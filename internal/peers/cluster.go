@@ -28,6 +28,7 @@ type cluster struct {
 	refused error    // of a handover
 	spans   [][]span // by node, since node.Watch
 	watched int      // nodes whose spans are complete
+	wrote   *node.Report
 }
 
 // belief is the leader that a node sees, and since when.
@@ -65,7 +66,7 @@ func (c *cluster) close() {
 func (c *cluster) start(i int) (err error) {
 	pid := os.Getpid()
 	spec := node.Spec{
-		Self: i, Life: c.lives[i], Nodes: c.nodes, Kind: c.kind, Period: c.period,
+		Self: i, Life: c.lives[i], Nodes: c.nodes, Kind: c.kind, Period: c.period, Values: c.values,
 		Host: fmt.Sprintf("127.%d.%d.%d", 10+pid>>16&0x7f, pid>>8&0xff, pid&0xff),
 		Base: 20_000 + 100*c.lane,
 		Dir:  filepath.Join(c.dir, node.Name(i)),
@@ -153,6 +154,8 @@ func (c *cluster) apply(e event) error {
 		c.spans[e.node] = append(c.spans[e.node], span{r.From, r.To})
 	case node.Watched:
 		c.watched++
+	case node.Wrote:
+		c.wrote = &r
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func describe(dir string) (machine, error) {
 		return m, err
 	}
 	m.kernel, _, _ = strings.Cut(strings.TrimSpace(string(release)), "-")
-	if m.flush, err = flushTime(dir); err != nil {
+	if m.flush, err = flushTime(dir, 10); err != nil {
 		return m, err
 	}
 	program, err := os.Executable()
@@ -70,16 +70,17 @@ func processor() string {
 	return cmp.Or(cpus[0].ModelName, runtime.GOARCH)
 }
 
-func flushTime(dir string) (time.Duration, error) {
+// flushTime is the median time of a write of that size that is flushed to the disk.
+func flushTime(dir string, size int) (time.Duration, error) {
 	f, err := os.Create(filepath.Join(dir, "flush"))
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	var took []time.Duration
-	for range 20 {
+	for range 200 {
 		began := time.Now()
-		if _, err := f.WriteString("some bytes"); err != nil {
+		if _, err := f.Write(make([]byte, size)); err != nil {
 			return 0, err
 		}
 		if err := f.Sync(); err != nil {

@@ -52,13 +52,14 @@ const limit = time.Hour
 
 func run() error {
 	p := plan{}
-	names, page := "", ""
+	names, page, only := "", "", false
 	flag.IntVar(&p.trials, "trials", enough, "trials of each fault")
 	flag.DurationVar(&p.rest, "rest", 10*time.Second, "how long costs are measured; 0: not")
 	flag.DurationVar(&p.load, "load", time.Minute, "how long all cores are kept busy; 0: not")
 	flag.DurationVar(&quiet, "quiet", quiet, "how long all must have been as it is before a trial")
 	flag.StringVar(&names, "systems", "", "what to measure, separated by spaces; all by default")
 	flag.StringVar(&page, "page", "", "the file to write, if all is measured, with 30 trials or more")
+	flag.BoolVar(&only, "values", false, "measure values alone, and write that part of the page")
 	flag.Parse()
 	var err error
 	if p.systems, err = choose(strings.Fields(names)); err != nil {
@@ -76,14 +77,27 @@ func run() error {
 	defer cancel()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	r, err := p.measure(ctx)
+	r, err := p.measure(ctx, only)
 	if err != nil {
 		return err
 	}
-	text := r.page()
+	var text string
+	if only {
+		text = r.values.section()
+	} else {
+		text = r.page()
+	}
 	fmt.Print(text)
-	if page == "" || !p.full() {
+	if page == "" || !only && !p.full() {
 		return nil
+	}
+	if only { // the rest of the page stays
+		whole, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		before, _, _ := strings.Cut(string(whole), valuesTitle)
+		text = before + text
 	}
 	return os.WriteFile(page, []byte(text), 0o644)
 }

@@ -25,6 +25,7 @@ type result struct {
 	machine  machine
 	outcomes []outcome
 	profiles []profile
+	values   values
 }
 
 // profile is what this elector costs at rest with the timers of one of its profiles.
@@ -33,8 +34,9 @@ type profile struct {
 	costs
 }
 
-// measure measures each system by itself. A system that fails does not end the run.
-func (p plan) measure(ctx context.Context) (r result, err error) {
+// measure measures values, and unless only they are wanted each system by itself. A system that
+// fails does not end the run.
+func (p plan) measure(ctx context.Context, only bool) (r result, err error) {
 	dir, err := os.MkdirTemp("", "peers")
 	if err != nil {
 		return r, err
@@ -42,6 +44,9 @@ func (p plan) measure(ctx context.Context) (r result, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	r.plan = p
 	if r.machine, err = describe(dir); err != nil {
+		return r, err
+	}
+	if r.values, err = p.measureValues(ctx, dir); err != nil || only {
 		return r, err
 	}
 	for _, s := range p.systems {

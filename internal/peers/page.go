@@ -25,7 +25,10 @@ func (r result) page() string {
 		"{raft}", m.versions["github.com/hashicorp/raft"],
 		"{disk}", m.versions["github.com/hashicorp/raft-boltdb/v2"],
 		"{etcd}", m.versions["go.etcd.io/etcd/server/v3"])
-	return replace.Replace(text)
+	if len(r.values.written) == 0 {
+		return replace.Replace(text)
+	}
+	return replace.Replace(text) + "\n" + r.values.section()
 }
 
 const text = `# Benchmarks
@@ -60,8 +63,6 @@ bmqelect's profiles at rest, per node of 5:
 bmqelect is worse than
 
 {worse}{failures}
-But raft and etcd also replicate data.
-
 Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`" + `. With
 ` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
 `

@@ -23,6 +23,17 @@ func TestPageSaysWhereOursIsWorse(t *testing.T) {
 	raft[0].claimed, raft[1].overlap = true, 2*time.Millisecond
 	r := result{
 		plan: plan{trials: 3, load: time.Minute},
+		values: values{
+			trip: 40 * time.Microsecond, flush: 90 * time.Microsecond,
+			grown: []time.Duration{20 * time.Millisecond, 30 * time.Millisecond},
+			written: []written{
+				{system: system{name: own}, one: speed{times(tries(1, 1, 2), first), 900},
+					many: speed{times(tries(5, 5, 9), first), 20_000}},
+				{system: system{name: "etcd"}, one: speed{times(tries(2, 2, 2), first), 450},
+					many: speed{times(tries(4, 4, 9), first), 25_000}},
+			},
+			rest: costs{cpu: 1, wakes: 300, memory: 20}, had: costs{cpu: 1, wakes: 310, memory: 22},
+		},
 		outcomes: []outcome{
 			{system: system{name: own}, trials: map[string][]trial{"crash": tries(5, 10, 20),
 				"hang": tries(50, 60, 70), "handover": tries(2, 2, 2), "cold start": tries(500)},
@@ -51,6 +62,10 @@ func TestPageSaysWhereOursIsWorse(t *testing.T) {
 		"|raft| 5| 150ms| 0.25% x2.0| **2.0 x0.5**| 2.0 x2.0| 10 x3.0| 20MiB x1.5|",
 		"|lan| 15ms| 2.0%| 1.0%| 2.0| 3.0| 300| 20MiB|",
 		"- raft: cold start, load, KiB/s",
+		"|one after the other| 1.0/2.0/2.0 ms| 2.0/1.0/1.0|", "|one after the other, in a second| 900| x0.5|",
+		"|100 at a time| 5.0/9.0/9.0 ms| **0.8/1.0/1.0**|",
+		"|100 at a time, in a second| 20000| **x1.2**|",
+		"and a flush take 0.15 ms.", "|with one| 1.0%| -| -| 310| 22MiB|",
 		"raft: handover failed 4 times.", "etcd is incomplete: no disk",
 	} {
 		require.Contains(t, page, row+"\n")

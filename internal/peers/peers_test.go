@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // Three processes with timers that a busy machine keeps go through every kind of trial.
 func TestEachTrialOnce(t *testing.T) {
-	ours := system{own, "", "article", 100 * time.Millisecond, 3, 1, 100 * time.Millisecond}
+	ours := system{own, "", "article", 100 * time.Millisecond, 3, 1, 100 * time.Millisecond, 0}
 	p := plan{trials: 1, rest: 100 * time.Millisecond, load: 100 * time.Millisecond}
 	o := outcome{system: ours}
 	require.NoError(t, p.one(t.Context(), &o, t.TempDir()))

@@ -18,6 +18,7 @@ type system struct {
 	lanes int
 	// heartbeat is the mean period of the heartbeats that the timers make.
 	heartbeat time.Duration
+	values    int // node.Spec.Values
 }
 
 // own is the name of this elector, with which all others are compared: the first of systems.
@@ -27,12 +28,12 @@ const own = "bmqelect"
 // 5 ms. With 10 ms, the least time to live of etcd's sessions is one second, the
 // shortest that it grants.
 var systems = []system{
-	{own, "", "lan", 0, 5, 1, 15 * time.Millisecond},
-	{"raft", "raft", "", 0, 5, 4, 150 * time.Millisecond},
-	{"raft-50ms", "raft", "", 50 * time.Millisecond, 5, 1, 7500 * time.Microsecond},
-	{"raft-5ms", "raft", "", 5 * time.Millisecond, 5, 1, 750 * time.Microsecond},
-	{"etcd", "etcd", "leader", 0, 3, 4, 100 * time.Millisecond},
-	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond},
+	{own, "", "lan", 0, 5, 1, 15 * time.Millisecond, 0},
+	{"raft", "raft", "", 0, 5, 4, 150 * time.Millisecond, 0},
+	{"raft-50ms", "raft", "", 50 * time.Millisecond, 5, 1, 7500 * time.Microsecond, 0},
+	{"raft-5ms", "raft", "", 5 * time.Millisecond, 5, 1, 750 * time.Microsecond, 0},
+	{"etcd", "etcd", "leader", 0, 3, 4, 100 * time.Millisecond, 0},
+	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond, 0},
 }
 
 // shortest is the least heartbeat period at which this elector can be measured. The lease lasts
@@ -41,14 +42,14 @@ const shortest = time.Millisecond
 
 // equal is this elector with as many nodes as another system, and with its heartbeat period.
 func equal(other system) system {
-	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat}
+	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat, 0}
 }
 
 // profiles are this elector with each of its profiles.
 func profiles() (all []system) {
 	for _, name := range elector.ProfileNames() {
 		timing, _ := elector.Profile(name)
-		all = append(all, system{own, "", name, 0, 5, 1, timing.HeartbeatBroadcast})
+		all = append(all, system{own, "", name, 0, 5, 1, timing.HeartbeatBroadcast, 0})
 	}
 	return all
 }

@@ -66,6 +66,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 		return nil, err
 	}
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/x-ndjson", openapi3filter.PlainBodyDecoder)
 	for _, schema := range doc.Components.Schemas {
 		if len(schema.Value.Properties) > 0 {
 			no := false
@@ -134,10 +135,9 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"StepDownRequest": admin.StepDownRequest{},
 		"ForgetRequest":   admin.ForgetRequest{},
 		"RecordStatus":    cluster.RecordStatus{}, "Voter": cluster.Voter{},
-		"ElectionRecord": admin.Record{}, "Published": admin.Published{}, "Voters": admin.Voters{},
-		"VotersChanged": admin.VotersChanged{}, "VoterStep": cluster.VoterStep{},
-		"VotersRequest": admin.VotersRequest{},
-		"PauseRequest":  admin.PauseRequest{}, "SettingsRequest": admin.SettingsRequest{},
+		"ElectionRecord": admin.Record{}, "Published": admin.Published{},
+		"VoterStep": cluster.VoterStep{}, "VotersRequest": admin.VotersRequest{},
+		"PauseRequest": admin.PauseRequest{}, "SettingsRequest": admin.SettingsRequest{},
 		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
 		"Finding":      findings.Finding{},
 		"FaultRequest": admin.FaultRequest{}, "LinkFault": admin.LinkFault{},

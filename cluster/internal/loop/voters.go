@@ -32,7 +32,6 @@ func (d *Driver) noteVoters(g *group) {
 		}
 	}
 	d.others.Store(&now)
-	d.quality.SetVoters(append(slices.Clone(d.Voters), sortedKeys(now)...), ordered)
 	for id := range now {
 		if peer := d.up[id]; peer != nil && !known[id] {
 			d.noteProcess(peer)

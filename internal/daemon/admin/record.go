@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +49,7 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 	}
 	rec := e.Record()
 	if rec.ValueLSN.IsZero() {
-		code, err := s.noValue(e)
+		code, err := noValue(e.Status())
 		refuse(w, code, err)
 		return
 	}
@@ -101,8 +101,19 @@ func (s *Server) watchRecord(w http.ResponseWriter, r *http.Request, e *cluster.
 	}
 }
 
+// led is the election of that name, or it answers why there is none, or that nobody leads it.
+func (s *Server) led(w http.ResponseWriter, group string) (e *cluster.Election, ok bool) {
+	if e, ok = s.election(w, group); ok {
+		if g := e.Status(); g.Leader == "" {
+			refuse(w, http.StatusServiceUnavailable, fmt.Errorf("election %s: %s", g.Group, g.Explanation))
+			return nil, false
+		}
+	}
+	return e, ok
+}
+
 func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.election(w, r.URL.Query().Get("group"))
+	e, ok := s.led(w, r.URL.Query().Get("group"))
 	if !ok {
 		return
 	}
@@ -153,6 +164,8 @@ func condition(h http.Header) (*lsn.LSN, error) {
 // statusOf is the status code of an error of what the leader carries out.
 func statusOf(err error) int {
 	switch {
+	case errors.Is(err, errOneChange):
+		return http.StatusBadRequest
 	case errors.Is(err, cluster.ErrConflict):
 		return http.StatusPreconditionFailed
 	case errors.Is(err, cluster.ErrUnknown):
@@ -164,48 +177,20 @@ func statusOf(err error) int {
 }
 
 // noValue says why a node knows no value: nobody has written one, or it does not know yet.
-func (s *Server) noValue(e *cluster.Election) (code int, err error) {
-	st := s.Node.Status()
-	g := GroupIn(st, e.Group())
-	switch {
-	case g.Leader == "":
-		return http.StatusServiceUnavailable, fmt.Errorf("node %s does not know the record of %s: %s",
-			st.Node, g.Group, g.Explanation)
-	case g.Record != nil && g.Record.Committed.IsZero():
-		return http.StatusServiceUnavailable, fmt.Errorf("node %s does not know the record of %s yet: "+
-			"leader %s has not named one; ask again", st.Node, g.Group, g.Leader)
+func noValue(g cluster.GroupStatus) (code int, err error) {
+	if r := g.Record; r == nil && g.Leader != "" || r != nil && !r.Committed.IsZero() {
+		return http.StatusNotFound, fmt.Errorf("nobody has written a value in election %s", g.Group)
 	}
-	return http.StatusNotFound, fmt.Errorf("nobody has written a value in election %s", g.Group)
+	return http.StatusServiceUnavailable, fmt.Errorf("this node does not know a value of election %s: "+
+		"none was written, or no leader has named it: %s", g.Group, g.Explanation)
 }
 
-// Voters are the voters of an election as a node knows them.
-type Voters struct {
-	Group  string          `json:"group"`
-	Leader cluster.NodeID  `json:"leader,omitempty"`
-	Quorum int             `json:"quorum"`
-	Voters []cluster.Voter `json:"voters"` // by the record, or by the configuration without one
-	// Record is absent if none was ever written.
-	Record *cluster.RecordStatus `json:"record,omitempty"`
-}
-
+// getVoters answers with the election's part of the status: who votes, and what is known of the
+// record that says so.
 func (s *Server) getVoters(w http.ResponseWriter, r *http.Request) {
 	if e, ok := s.election(w, r.URL.Query().Get("group")); ok {
-		answer(w, VotersIn(s.Node.Status(), e.Group()))
+		answer(w, e.Status())
 	}
-}
-
-// VotersIn are the voters of an election as a node knows them.
-func VotersIn(st cluster.Status, group string) Voters {
-	g := GroupIn(st, group)
-	v := Voters{Group: g.Group, Leader: g.Leader, Quorum: g.Quorum, Record: g.Record}
-	if g.Record != nil {
-		v.Voters = g.Record.Voters
-		return v
-	}
-	for _, id := range g.Voters {
-		v.Voters = append(v.Voters, cluster.Voter{Node: id})
-	}
-	return v
 }
 
 // VotersRequest is the body of POST /v1/voters. It says one of Add, Remove and Replace.
@@ -217,58 +202,46 @@ type VotersRequest struct {
 	DryRun  bool           `json:"dry_run,omitempty"`
 }
 
-// VotersChanged is the answer to POST /v1/voters.
-type VotersChanged struct {
-	Steps []cluster.VoterStep `json:"steps"`
-}
+var errOneChange = errors.New("say one of add, remove and replace; by goes with replace")
 
-// postVoters changes the voters. The steps are in the answer, or events of a stream, `step`, if the
-// client asks for one; its last event is `done`, or `problem`.
+// postVoters changes the voters. The answer has a line of JSON for each step, sent at once, and
+// then a problem if the change failed after its first step.
 func (s *Server) postVoters(w http.ResponseWriter, r *http.Request, req VotersRequest) {
-	said := slices.DeleteFunc([]cluster.NodeID{req.Add, req.Remove, req.Replace},
-		func(id cluster.NodeID) bool { return id == "" })
-	if len(said) != 1 || req.By != "" && req.Replace == "" {
-		refuse(w, http.StatusBadRequest,
-			errors.New("say one of add, remove and replace, and by only with replace"))
+	if _, ok := s.led(w, ""); !ok {
 		return
 	}
-	var done VotersChanged
-	tell := func(step cluster.VoterStep) { done.Steps = append(done.Steps, step) }
-	var out *stream
-	ctx := r.Context()
-	if strings.Contains(r.Header.Get("Accept"), eventStream) {
-		if out, ctx = s.openStream(w, r); out == nil {
-			return
-		}
-		defer s.streams.Leave(out)
-		defer out.end()
-		tell = func(step cluster.VoterStep) { out.event("", "step", step); _ = out.control.Flush() }
+	out, begun := http.NewResponseController(w), false
+	line := func(v any) {
+		begun = true
+		_ = out.SetWriteDeadline(time.Now().Add(stall))
+		_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
+		_ = out.Flush()
 	}
-	err := s.changeVoters(ctx, req, tell)
-	switch {
-	case out != nil && err != nil:
-		out.event("", "problem", newProblem(statusOf(err), err))
-	case out != nil:
-		out.event("", "done", struct{}{})
-	case err != nil:
+	options := []cluster.VoterOption{cluster.WithProgress(func(s cluster.VoterStep) { line(s) })}
+	if req.DryRun {
+		options = append(options, cluster.DryRun())
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := s.changeVoters(r.Context(), req, options); err != nil && begun {
+		line(newProblem(statusOf(err), err))
+	} else if err != nil {
 		refuse(w, statusOf(err), err)
-	default:
-		answer(w, done)
 	}
 }
 
 func (s *Server) changeVoters(
-	ctx context.Context, req VotersRequest, tell func(cluster.VoterStep),
+	ctx context.Context, req VotersRequest, o []cluster.VoterOption,
 ) error {
-	options := []cluster.VoterOption{cluster.WithProgress(tell)}
-	if req.DryRun {
-		options = append(options, cluster.DryRun())
+	req.DryRun = false
+	switch req {
+	case VotersRequest{}:
+	case VotersRequest{Add: req.Add}:
+		return s.Node.AddVoter(ctx, req.Add, o...)
+	case VotersRequest{Remove: req.Remove}:
+		return s.Node.RemoveVoter(ctx, req.Remove, o...)
+	case VotersRequest{Replace: req.Replace, By: req.By}:
+		return s.Node.ReplaceVoter(ctx, req.Replace, cmp.Or(req.By, req.Replace), o...)
 	}
-	switch {
-	case req.Add != "":
-		return s.Node.AddVoter(ctx, req.Add, options...)
-	case req.Remove != "":
-		return s.Node.RemoveVoter(ctx, req.Remove, options...)
-	}
-	return s.Node.ReplaceVoter(ctx, req.Replace, cmp.Or(req.By, req.Replace), options...)
+	return errOneChange
 }

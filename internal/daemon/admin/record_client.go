@@ -1,9 +1,9 @@
 package admin
 
 import (
+	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,44 +57,29 @@ func recordPath(group string) string {
 	return "/v1/record?" + url.Values{"group": {group}}.Encode()
 }
 
-// Voters returns the voters of an election as the node knows them.
-func (c *Client) Voters(ctx context.Context, group string) (v Voters, err error) {
-	err = c.do(ctx, http.MethodGet, "/v1/voters?"+url.Values{"group": {group}}.Encode(), nil, &v)
-	return v, err
-}
-
 // ChangeVoters lets the node change the voters of its elections, and calls step for each step. It
 // returns when the last change is committed, or why it is not.
 func (c *Client) ChangeVoters(
 	ctx context.Context, req VotersRequest, step func(cluster.VoterStep),
 ) error {
-	body, err := json.Marshal(req)
-	if err != nil {
-		return err
-	}
-	resp, err := c.sendBytes(ctx, http.MethodPost, req.path(), body,
-		http.Header{"Accept": {eventStream}})
+	resp, err := c.send(ctx, http.MethodPost, req.path(), req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	ended := fmt.Errorf("%s: the answer broke off: the change may go on, and can be repeated", c.addr)
-	err = readEvents(resp.Body, func() {}, func(kind, _ string, data io.Reader) (err error) {
-		switch kind {
-		case "step":
-			var s cluster.VoterStep
-			if err = decode(data, &s); err == nil {
-				step(s)
-			}
-		case "done":
-			ended = nil
-		case "problem":
-			var p Problem
-			if err = decode(data, &p); err == nil {
-				ended = fmt.Errorf("%s: %s", c.addr, p.Detail)
-			}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var said struct {
+			cluster.VoterStep
+			Problem
 		}
-		return err
-	})
-	return errors.Join(err, ended)
+		if err := decode(bytes.NewReader(lines.Bytes()), &said); err != nil {
+			return fmt.Errorf("%s: the answer broke off, and can be repeated: %w", c.addr, err)
+		}
+		if said.Detail != "" {
+			return fmt.Errorf("%s: %s", c.addr, said.Detail)
+		}
+		step(said.VoterStep)
+	}
+	return lines.Err()
 }

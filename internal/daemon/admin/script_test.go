@@ -117,8 +117,9 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	if headers != nil {
 		body = ""
 	}
+	path := strings.Join(append([]string{d.CmdArgs[1].Key}, d.CmdArgs[1].Vals...), "=")
 	req, err := http.NewRequestWithContext(t.Context(), d.CmdArgs[0].Key,
-		s.client.base+d.CmdArgs[1].Key, strings.NewReader(body))
+		s.client.base+path, strings.NewReader(body))
 	require.NoError(t, err)
 	for _, h := range headers {
 		req.Header.Set(h[1], h[2])
@@ -134,6 +135,10 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	require.Empty(t, resp.Header.Get("Access-Control-Allow-Origin"), "no page can read an answer")
 	require.Equal(t, resp.StatusCode == http.StatusUnauthorized,
 		resp.Header.Get("WWW-Authenticate") != "")
+	if d.HasArg("show") && resp.StatusCode < 400 {
+		return fmt.Sprintf("%d %s %s\n%s\n", resp.StatusCode, resp.Header.Get("Content-Type"),
+			resp.Header.Get("ETag"), strings.TrimSpace(string(text)))
+	}
 	if resp.StatusCode < 400 || req.Method == http.MethodHead {
 		return fmt.Sprintln(resp.StatusCode)
 	}

@@ -143,19 +143,19 @@ func TestOfTheDefaultAddressesOneGetsSecrets(t *testing.T) {
 
 func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
 	nodes := trio(t, nil)
-	led, _, err := at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup)
+	led, _, err := at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, false)
 	require.NoError(t, err)
 	require.EqualValues(t, "n1", led)
 
 	nodes[0].Groups[0].Leading = false
-	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup)
+	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, false)
 	require.ErrorContains(t, err, "no node leads now; n3 says: follows n1")
 	silent(nodes, "n1")
-	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup)
+	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, false)
 	require.ErrorContains(t, err, "n1 leads, as n")
 	require.ErrorContains(t, err, "its admin side cannot be asked (127.0.0.1:1: connect: connection refused): name it with --admin")
 	require.False(t, errors.As(err, new(NoLeaderError)), "there is a leader")
-	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs")
+	_, _, err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs", false)
 	require.ErrorAs(t, err, new(config.UsageError))
 	require.ErrorContains(t, err, `n3 takes part in no election "jobs"`)
 }

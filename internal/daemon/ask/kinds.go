@@ -65,16 +65,12 @@ var (
 	recordBehind = kind("record-behind",
 		"a voter that lacks the newest record cannot be elected, and does not keep it",
 		"ask again: it takes a round trip; then look at its links and its disk")
-	votersChange = kind("voters-change", "normal for a moment; until it is over, no other can begin",
-		"ask again; if it stays, a node that is to be added is not connected, or has no room on its disk")
-	voterUnmet = kind("voter-unmet", "a voter counts once a leader has met its data directory",
-		"start it, or take it out: 'bmqnode voters remove NODE'")
-	voterReplaced = kind("voter-replaced",
-		"a directory that replaces the one of a voter does not know its votes, so it does not count",
-		"if the old disk is gone for good: 'bmqnode voters replace NODE'; otherwise put it back")
-	votersConfigured = kind("voters-configured", "the configured voters count in elections that are "+
-		"opened later: two leaders of one are possible if its nodes begin with different ones",
-		"change 'voters' in the configuration of every node; it counts from the next start on")
+	voterUncounted = kind("voter-uncounted",
+		"a voter counts for no quorum until a leader has met the data directory of its record",
+		"start it; if its disk is gone for good: 'bmqnode voters replace NODE'")
+	votersConfigured = kind("voters-configured",
+		"two leaders are possible where an election is opened for the first time by different lists",
+		"correct 'voters' in the configuration of every node; no node needs a restart for it")
 	noVoter = kind("no-voter", "it follows and does not vote; a misspelt name looks the same",
 		"nothing if it is meant; otherwise correct its name or the voters")
 	evenVoters = kind("even-voters",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
@@ -44,12 +45,16 @@ func (c *Cluster) search(
 }
 
 // AtLeader finds the node that leads an election, without waiting for the others, and returns a
-// client for it.
-func (c *Cluster) AtLeader(ctx context.Context, group string) (
+// client for it; with passed, for one that follows it, if the leader cannot be asked from here.
+func (c *Cluster) AtLeader(ctx context.Context, group string, passed bool) (
 	cluster.NodeID, *admin.Client, error,
 ) {
 	leader, others, silent, err := c.search(ctx, group)
 	if err == nil && leader.silent() {
+		follows := func(a Answer) bool { return admin.GroupIn(*a.Status, group).Leader != "" }
+		if i := slices.IndexFunc(others, follows); passed && i >= 0 {
+			return others[i].Node, c.client(others[i]), nil
+		}
 		err = cmp.Or(unasked(others, silent, group), noLeaderAmong(others, group))
 	}
 	if err != nil {

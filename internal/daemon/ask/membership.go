@@ -99,40 +99,37 @@ func (s *survey) votersAgree() {
 	}
 }
 
-// record checks that all voters have the newest record, and count.
+// record checks that the voters have the newest record, and count.
 func (s *survey) record() {
-	mark := len(s.Checks)
-	var configured remarks
+	mark, change := len(s.Checks), ""
 	for _, a := range s.answered {
 		r := recordOf(a)
 		if r.Change != "" {
-			s.problem(Warn, votersChange, "record", "", "the voters change now: %s", r.Change)
+			change = "; the voters change: " + r.Change
 		}
 		if len(r.Behind) > 0 {
-			s.problem(Warn, recordBehind, "record", words.List(r.Behind), "behind the leader's, %s",
-				r.Accepted)
-		}
-		if len(r.Configured) > 0 {
-			configured.add(a.Node, fmt.Sprintf("configured with the voters %s, and the record has %s",
-				words.List(r.Configured), words.List(s.voters)))
+			s.problem(Warn, recordBehind, "record", words.List(r.Behind), "without %s of %s%s",
+				r.Accepted, a.Node, change)
 		}
 	}
 	for _, v := range s.newest.Voters {
 		a := find(s.answered, v.Node)
 		switch {
 		case v.Identity == "":
-			s.problem(Warn, voterUnmet, "record", string(v.Node), "no leader has met it since the "+
-				"first record, so it counts for no quorum")
+			s.problem(Warn, voterUncounted, "record", string(v.Node), "no leader has met it yet")
 		case a != nil && a.Status.Identity != v.Identity && !slices.Contains(s.lost, v.Node):
-			s.problem(Fail, voterReplaced, "record", string(v.Node), "it is on data directory %.8s, and "+
-				"the record names %.8s: it counts for no quorum", a.Status.Identity, v.Identity)
+			s.problem(Fail, voterUncounted, "record", string(v.Node), "it runs on data directory %.8s, "+
+				"and the record names %.8s", a.Status.Identity, v.Identity)
 		}
 	}
 	if !s.newest.Accepted.IsZero() {
-		s.goodSince(mark, "record", "", "%s is on every voter that answers", s.newest.Accepted)
+		s.goodSince(mark, "record", "", "%s is on every voter that answers%s", s.newest.Accepted, change)
 	}
-	for _, r := range configured {
-		s.problem(Warn, votersConfigured, "record", words.List(r.nodes), "%s", r.text)
+	for _, a := range s.answered {
+		if others := recordOf(a).Configured; len(others) > 0 {
+			s.problem(Warn, votersConfigured, "configuration", string(a.Node), "its voters are %s, and "+
+				"the record's %s", words.List(others), words.List(s.voters))
+		}
 	}
 }
 

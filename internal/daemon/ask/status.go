@@ -103,7 +103,7 @@ func notes(answers []Answer) (lines []string) {
 		}
 		lines = append(lines, all.lines()...)
 	}
-	lines = append(lines, recordNotes(answered)...)
+	lines = append(lines, records(answered)...)
 	note(setting)
 	note(stalls)
 	note(detector)

@@ -85,9 +85,6 @@ func examine(answers []Answer) Report {
 			continue
 		}
 		s.add(a)
-		if r := recordOf(a); s.newest.Accepted.Less(r.Accepted) {
-			s.newest = r
-		}
 		for _, id := range a.election().Voters {
 			voters[id] = true
 		}
@@ -95,11 +92,11 @@ func examine(answers []Answer) Report {
 			s.lost = append(s.lost, e.Missing()...)
 		}
 	}
-	if !s.newest.Accepted.IsZero() {
+	if s.newest = newestRecord(s.answered); !s.newest.Accepted.IsZero() {
 		clear(voters)
 	}
-	for _, v := range s.newest.Voters {
-		voters[v.Node] = true
+	for _, id := range names(s.newest.Voters) {
+		voters[id] = true
 	}
 	for _, id := range s.lost { // the advice for the emergency covers them
 		delete(voters, id)

@@ -100,6 +100,30 @@ var covered = []struct {
 	{"profile blazingmq", []string{"blazingmq-profile"},
 		func(s *scenario.Scenario) bool { return s.Profile == "blazingmq" }},
 	{"reset links", []string{"reset-links"}, doing("reset")},
+	{"the record and a minority", []string{"record-survives-every-minority", "record-lagging-voter",
+		"record-minority-leader-publishes", "record-lost-disk"},
+		func(s *scenario.Scenario) bool { return count(s, "publish") > 1 && wants(s, "record") }},
+	{"a change of voters under faults", []string{"record-change-during-partition",
+		"record-leader-dies-in-change", "record-replace-under-loss", "record-five-shrink-to-three"},
+		func(s *scenario.Scenario) bool {
+			faults := does(s, "crash") || does(s, "partition") || s.Network.Loss > 0
+			return faults && wants(s, "voters")
+		}},
+	{"the leader is removed", []string{"record-leader-removed"}, func(s *scenario.Scenario) bool {
+		return slices.Contains(first(s, "remove-voter").Remove, s.Begin.Leader)
+	}},
+	{"a node joins and becomes a voter", []string{"record-new-voter-lags",
+		"record-one-grows-to-three"}, func(s *scenario.Scenario) bool {
+		return does(s, "add-voter") && anyNode(s, func(n scenario.Node) bool { return n.Join })
+	}},
+	{"two operators", []string{"record-two-operators"},
+		func(s *scenario.Scenario) bool { return wants(s, "refused") }},
+	{"a removed node returns", []string{"record-removed-node-returns"},
+		func(s *scenario.Scenario) bool { return wants(s, "not_elected") && does(s, "restart") }},
+	{"a machine is replaced", []string{"record-replaced-machine"},
+		func(s *scenario.Scenario) bool { return first(s, "restart").Wipe && first(s, "restart").Join }},
+	{"an emergency", []string{"record-emergency"},
+		func(s *scenario.Scenario) bool { return first(s, "restart").Lost != nil }},
 }
 
 func TestEverySituationHasItsFileAndEveryFileItsSituation(t *testing.T) {

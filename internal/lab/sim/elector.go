@@ -35,7 +35,7 @@ func (s *Sim) noteElector(n *node, in algorithm.Input) {
 	}
 	n.noteLease(n.elector.Lease())
 	s.check(s.spec.Step(&spec.Step{
-		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing,
+		Now: s.now, Node: n.id, Identity: n.identity(), Clock: &n.clock, Timing: &n.Elector.Timing,
 		Effects: eff, State: &n.state, Lease: n.lease,
 	}, ours.Input(in)))
 }

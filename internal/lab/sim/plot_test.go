@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
@@ -31,15 +32,62 @@ type plot struct {
 
 // play plays a run, and returns how long it was in simulated time.
 func (p *plot) play() (time.Duration, error) {
+	var newest elector.Record
+	p.Config.Observer = func(e *sim.Event) {
+		if r, ok := e.Detail.(elector.Record); ok && e.Kind == sim.EventShown && newest.LSN.Less(r.LSN) {
+			newest = r
+		}
+	}
 	s, err := sim.New(p.Config)
 	if err != nil {
 		return 0, err
 	}
-	err = p.playOn(s)
+	err = p.playOn(s, &newest)
 	return s.Now(), err
 }
 
-func (p *plot) playOn(s *sim.Sim) error {
+// canElect is the premise of V4 where all nodes run and are connected: they are a quorum of the
+// newest committed voters and of those of every newer record that a node accepted, and one of
+// them that may stand is in all these sets.
+func canElect(s *sim.Sim, cfg sim.Config, newest *elector.Record) bool {
+	sets, standing := []elector.Roster{newest.Voters}, map[elector.Voter]bool{}
+	if newest.LSN.IsZero() { // those of the configuration count by name
+		sets[0] = elector.NewRoster()
+		for _, n := range cfg.Nodes {
+			if v := s.View(n.Elector.Self); v.Votes {
+				sets[0] = sets[0].With(elector.Voter{Node: v.Node, Identity: v.Identity})
+			}
+		}
+	}
+	for _, n := range cfg.Nodes {
+		v := s.View(n.Elector.Self)
+		standing[elector.Voter{Node: v.Node, Identity: v.Identity}] = !n.Elector.NotCandidate
+		if newest.LSN.Less(v.Record.Accepted.LSN) {
+			sets = append(sets, v.Record.Accepted.Voters)
+		}
+	}
+	in := map[elector.Voter]int{}
+	for _, set := range sets {
+		there := 0
+		for _, v := range set.Voters() {
+			if _, ok := standing[v]; ok {
+				there++
+				in[v]++
+			}
+		}
+		if there < elector.Majority(len(set.Voters())) {
+			return false
+		}
+	}
+	for v, n := range in {
+		if standing[v] && n == len(sets) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *plot) playOn(s *sim.Sim, newest *elector.Record) error {
 	if err := s.RunFor(p.Start); err != nil {
 		return err
 	}
@@ -49,6 +97,9 @@ func (p *plot) playOn(s *sim.Sim) error {
 	s.SetFsync(p.Config.FsyncMin, p.Config.FsyncMax)
 	if err := calm(s); err != nil {
 		return err
+	}
+	if !canElect(s, p.Config, newest) {
+		return s.RunFor(bound(p.Config)) // safely
 	}
 	if leads, err := leaderWithin(s, bound(p.Config)); leads || err != nil {
 		return err

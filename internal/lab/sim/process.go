@@ -160,6 +160,7 @@ func (s *Sim) Declare(id elector.NodeID, lost []elector.NodeID) error {
 	}
 	floor := has.Terms.Reserved + emergencyStep
 	has.Terms = elector.Terms{Entered: floor, Reserved: floor}
+	s.spec.Emergency(floor, lost...)
 	n.disk.state, n.Elector.Lost, n.Elector.LostUntil = has, lost, floor
 	n.Elector.Voters = slices.DeleteFunc(slices.Clone(n.Elector.Voters), func(id elector.NodeID) bool {
 		return slices.Contains(lost, id)

@@ -102,8 +102,35 @@ var deeds = map[string]deed{
 	"prefer": {up, func(s *sim.Sim, st step) error {
 		return s.Tell(st.A, elector.Prefer{Priority: st.Priority})
 	}},
+	"publish": {nil, func(s *sim.Sim, st step) error {
+		return ask(s, sim.Ask{Value: s.Now().String()})
+	}},
+	"add": {nil, func(s *sim.Sim, st step) error {
+		return ask(s, sim.Ask{Via: st.A, Add: ids(st.B)})
+	}},
+	"remove": {nil, func(s *sim.Sim, st step) error { return ask(s, sim.Ask{Remove: ids(st.A)}) }},
+	"replace": {nil, func(s *sim.Sim, st step) error {
+		return ask(s, sim.Ask{Remove: ids(st.A), Add: ids(st.B)})
+	}},
+	"renew": {nil, func(s *sim.Sim, st step) error {
+		return ask(s, sim.Ask{Via: st.B, Remove: ids(st.A), Add: ids(st.A)})
+	}},
+	"wipe":  {down, wipe},
 	"fit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
 	"unfit": {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
+}
+
+func ask(s *sim.Sim, what sim.Ask) error { return s.Ask(what, func(error) {}) }
+
+// wipe puts a new machine in the place of one that is down. Until every voter has a record, one
+// that lost its disk would count by its name (§15.13).
+func wipe(s *sim.Sim, st step) error {
+	for _, id := range s.Nodes() {
+		if v := s.View(id); v.Votes && v.OnDisk.LSN.IsZero() {
+			return nil
+		}
+	}
+	return errors.Join(s.Wipe(st.A), s.Join(st.A))
 }
 
 // attempt does a step if it applies to its node.

@@ -91,6 +91,9 @@ func drawPlot(t *rapid.T) plot {
 	for i := range p.Config.Nodes {
 		e := &p.Config.Nodes[i].Elector
 		e.Rule = rule
+		if e.Observer() && rapid.Bool().Draw(t, "joins") {
+			e.Voters = nil
+		}
 		if takeover >= e.Timing.HeartbeatBroadcast {
 			e.Takeover = takeover
 		}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 
 	"github.com/bmqelect/bmqelect/internal/peers/node"
 )
@@ -33,7 +35,7 @@ func start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 	if spec.Kind == "session" {
 		return newCandidate(e, spec, saw), nil
 	}
-	s := server{e.Server}
+	s := server{e.Server, v3client.New(e.Server)}
 	go s.observe(saw)
 	return s, nil
 }
@@ -62,7 +64,10 @@ func config(spec node.Spec) *embed.Config {
 func urls(addr string) []url.URL { return []url.URL{{Scheme: "http", Host: addr}} }
 
 // server elects the leader of etcd's own Raft.
-type server struct{ *etcdserver.EtcdServer }
+type server struct {
+	*etcdserver.EtcdServer
+	client *clientv3.Client
+}
 
 // observe reports each new leader. etcd does not tell when there is none; that there was
 // none is seen by a new term.
@@ -81,6 +86,11 @@ func (s server) observe(saw func(leader string)) {
 }
 
 func (s server) Leads() bool { return s.Leader() == s.MemberID() }
+
+func (s server) Write(ctx context.Context, place int, value []byte) error {
+	_, err := s.client.Put(ctx, fmt.Sprint("place ", place), string(value))
+	return err
+}
 
 func (s server) HandOver() error {
 	if !s.Leads() {

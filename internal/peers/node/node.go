@@ -4,6 +4,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,6 +19,9 @@ type Spec struct {
 	Host  string // a loopback address
 	Base  int    // the first of two ports for each node
 	Dir   string // durable state, kept over restarts
+	// Values says that the first node leads, also in that many other elections, and that values
+	// are written: see Writer.
+	Values int
 	// Kind and Period are the system's own: which variant, and with which heartbeat
 	// period.
 	Kind   string
@@ -41,6 +45,18 @@ type Member interface {
 	Leads() bool
 	// HandOver gives leadership to another node. An error means that it did not.
 	HandOver() error
+}
+
+// Writer is a member that keeps values.
+type Writer interface {
+	// Write writes a value that a quorum keeps, in one of Spec.Values places that do not wait for
+	// each other.
+	Write(ctx context.Context, place int, value []byte) error
+}
+
+// Grower is a member that can make another node a voter, and returns when it is one.
+type Grower interface {
+	Grow(ctx context.Context, index int) error
 }
 
 // Start starts a member. It calls saw with the name of each leader that the library

@@ -1,11 +1,15 @@
 package node
 
+import "time"
+
 // Commands to a process, each a line on its standard input.
 const (
 	AskLeads = "leads?"   // answered by Answer
 	HandOver = "handover" // answered by Failed if it fails, or else by nothing
 	Watch    = "watch"    // begin to sample Member.Leads
 	Unwatch  = "unwatch"  // answered by one Led for each span of yes, and then by Watched
+	Write    = "write "   // and a Load in JSON: answered by Wrote, or Failed
+	Grow     = "grow "    // and the index of a node that is to become a voter: likewise
 )
 
 // Kinds of reports.
@@ -15,7 +19,15 @@ const (
 	Failed  = "failed"  // the handover; Text says why
 	Led     = "led"     // every sample from From to To was yes
 	Watched = "watched" // no further Led
+	Wrote   = "wrote"   // Took, from From to To
 )
+
+// Load says what to write.
+type Load struct {
+	Places int           // that are written to at a time; in each, one value after the other
+	Size   int           // of each value, in bytes
+	For    time.Duration // and at least one value in each place
+}
 
 // Report is what a process says on its standard output, in JSON. Fields that its Kind does
 // not use are zero.
@@ -23,6 +35,7 @@ type Report struct {
 	Kind     string
 	From, To int64 // as Now
 	Yes      bool
+	Took     []time.Duration `json:",omitempty"` // each write
 	// Text is an error, or a leader: its name. If it may be a process that is gone, a dot and
 	// its Spec.Life follow.
 	Text string

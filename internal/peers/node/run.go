@@ -2,10 +2,15 @@ package node
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,10 +55,59 @@ func run(argument string, start Start) error {
 			}
 			write(Report{Kind: Watched})
 		default:
-			return fmt.Errorf("no command %q", c)
+			if err := keep(member, c); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// keep carries out a command about values.
+func keep(member Member, command string) error {
+	report := Report{Kind: Wrote, From: Now()}
+	var err error
+	if text, ok := strings.CutPrefix(command, Write); ok {
+		var load Load
+		if err = json.Unmarshal([]byte(text), &load); err == nil {
+			report.Took, err = load.run(member.(Writer))
+		}
+	} else if text, ok := strings.CutPrefix(command, Grow); ok {
+		var index int
+		if index, err = strconv.Atoi(text); err == nil {
+			err = member.(Grower).Grow(context.Background(), index)
+		}
+	} else {
+		return fmt.Errorf("no command %q", command)
+	}
+	if report.To = Now(); err != nil {
+		report = Report{Kind: Failed, Text: err.Error()}
+	}
+	write(report)
+	return nil
+}
+
+// run writes, and returns how long each write took.
+func (l Load) run(w Writer) (took []time.Duration, err error) {
+	var places sync.WaitGroup
+	var mu sync.Mutex
+	end := time.Now().Add(l.For)
+	for place := range l.Places {
+		places.Go(func() {
+			value, own := bytes.Repeat([]byte{'x'}, l.Size), []time.Duration(nil)
+			var failed error
+			for began := time.Now(); failed == nil && (own == nil || began.Before(end)); {
+				failed = w.Write(context.Background(), place, value)
+				now := time.Now()
+				own, began = append(own, now.Sub(began)), now
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took, err = append(took, own...), errors.Join(err, failed)
+		})
+	}
+	places.Wait()
+	return took, err
 }
 
 // write writes a report at once, so that a process that is killed leaves no half of one.

@@ -11,7 +11,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/peers/node"
 )
 
-type member struct{ *cluster.Node }
+type member struct {
+	*cluster.Node
+	places []*cluster.Election
+}
 
 // Start starts a voter. The spec's kind is a profile, and its period, if any, the
 // heartbeat period to which all timers of the profile are scaled.
@@ -29,16 +32,25 @@ func Start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 		cfg.Voters = append(cfg.Voters, cluster.NodeID(node.Name(i)))
 		cfg.Join = append(cfg.Join, spec.Addr(i, 0))
 	}
+	cfg.Election.NotCandidate = spec.Values > 0 && spec.Self > 0
 	n, err := cluster.Start(context.Background(), cfg)
 	if err != nil {
 		return nil, err
+	}
+	m := member{n, []*cluster.Election{n.Default()}}
+	for len(m.places) < spec.Values {
+		e, err := n.Election(fmt.Sprintf("place %d", len(m.places)), cfg.Election)
+		if err != nil {
+			return nil, err
+		}
+		m.places = append(m.places, e)
 	}
 	go func() {
 		for leader := range n.Default().Observe(context.Background()) {
 			saw(string(leader.Node))
 		}
 	}()
-	return member{n}, nil
+	return m, nil
 }
 
 // scaled returns the same timers for another heartbeat period; 0 leaves them.
@@ -55,6 +67,15 @@ func scaled(t elector.Timing, period time.Duration) elector.Timing {
 }
 
 func (m member) Leads() bool { return m.IsLeader() }
+
+func (m member) Write(ctx context.Context, place int, value []byte) error {
+	_, err := m.places[place].Publish(ctx, value, cluster.PublishOptions{})
+	return err
+}
+
+func (m member) Grow(ctx context.Context, index int) error {
+	return m.AddVoter(ctx, cluster.NodeID(node.Name(index)))
+}
 
 func (m member) HandOver() error {
 	return m.Default().Transfer(context.Background(), "")

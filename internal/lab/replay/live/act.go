@@ -27,6 +27,9 @@ func (r *run) act(ctx context.Context, a scenario.Action) (note string, err erro
 		return "", errors.Join(r.reset(ctx, a.Reset), r.pushFaults(ctx))
 	case "transfer":
 		return r.transferFromLeader(ctx, a.To), nil
+	case "publish", "add-voter", "remove-voter", "replace-voter":
+		r.ask(ctx, a)
+		return "", nil
 	case "step-down":
 		err := r.each(a.Nodes, func(n *procs.Node) error {
 			return tell(ctx, n, stopTimeout, admin.StepDownRequest{For: a.Rest.String()})
@@ -52,19 +55,27 @@ func tell(ctx context.Context, n *procs.Node, timeout time.Duration, what admin.
 func (r *run) transferFromLeader(ctx context.Context, to cluster.NodeID) string {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
+	leader := r.leader(ctx)
+	if leader == nil {
+		return "nobody leads"
+	}
+	if err := r.transfer(ctx, cluster.NodeID(leader.Name), to); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// leader is the process that leads; nil if none does.
+func (r *run) leader(ctx context.Context) *procs.Node {
 	for _, n := range r.mesh.Nodes() {
 		if !r.answers(n) {
 			continue
 		}
-		st, err := n.Status(ctx)
-		if err == nil && st.Groups[0].Leading {
-			if err := r.transfer(ctx, st.Node, to); err != nil {
-				return err.Error()
-			}
-			return ""
+		if st, err := n.Status(ctx); err == nil && st.Groups[0].Leading {
+			return n
 		}
 	}
-	return "nobody leads"
+	return nil
 }
 
 func (r *run) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node) error {
@@ -79,6 +90,9 @@ func (r *run) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node
 				return err
 			}
 			r.journal.wiped(id)
+		}
+		if err := r.rejoin(ctx, a, n); err != nil {
+			return err
 		}
 		if _, err := r.launch(id); err != nil || r.faults.none() {
 			return err

@@ -147,9 +147,24 @@ func (j *journal) paused(id cluster.NodeID, lease time.Duration) {
 	j.now(func(at time.Duration) { j.Pause(at, id, lease) })
 }
 
-// mark notes a step of the timeline.
-func (j *journal) mark(step *scenario.Step, note string) {
-	j.now(func(time.Duration) { j.Mark(step.At, step.Text, note) })
+// mark notes a step of the timeline. What is returned notes later why it had no effect.
+func (j *journal) mark(step *scenario.Step, note string) (later func(note string)) {
+	var set func(string)
+	j.now(func(time.Duration) { set = j.Mark(step.At, step.Text, note) })
+	return func(note string) { j.now(func(time.Duration) { set(note) }) }
+}
+
+// shown notes the newest committed record that a node knows, as its terms are.
+func (j *journal) shown(id cluster.NodeID, rec cluster.Record) {
+	r := history.Record{LSN: rec.LSN, Value: string(rec.Value)}
+	for _, v := range rec.Voters {
+		r.Voters = append(r.Voters, v.Node)
+	}
+	j.now(func(at time.Duration) {
+		if j.Now(id).Process != history.Down && j.Now(id).Shown != r.LSN {
+			j.Shown(at, id, r)
+		}
+	})
 }
 
 // cuts notes which directions are cut from now on.

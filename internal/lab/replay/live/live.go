@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -40,6 +41,8 @@ type run struct {
 	start   time.Time               // time 0 of the timeline
 	step    time.Time               // when this step was due and the one before it was done
 	shift   int64                   // from real terms to those of the scenario
+	later   func(note string)       // says why this step had no effect
+	asking  sync.WaitGroup
 }
 
 // Play plays a scenario and leaves nothing behind. The error is about a run that
@@ -58,7 +61,11 @@ func Play(ctx context.Context, sc *scenario.Scenario, o Options) (verdict.Run, e
 	if err != nil {
 		return verdict.Run{}, err
 	}
+	watching, stop := context.WithCancel(ctx)
+	r.watchRecords(watching)
 	err = r.play(ctx)
+	stop()
+	r.asking.Wait()
 	h := r.journal.history(sc, r.start, r.shift) // before the processes are stopped
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -110,8 +117,11 @@ func (r *run) config(dir string, o Options) procs.Config {
 	}
 	for _, n := range r.sc.Nodes {
 		c.Names = append(c.Names, string(n.ID))
-		c.NodeOptions[string(n.ID)] = map[string]any{"priority": n.Priority,
-			"not-candidate": n.NotCandidate}
+		own := map[string]any{"priority": n.Priority, "not-candidate": n.NotCandidate}
+		if n.Join {
+			own["voters"], own["quorum"] = []string{}, 0
+		}
+		c.NodeOptions[string(n.ID)] = own
 	}
 	return c
 }
@@ -149,11 +159,14 @@ func (r *run) play(ctx context.Context) error {
 		if err := r.waitUntil(ctx, step.At); err != nil {
 			return err
 		}
+		r.later = r.journal.mark(step, "")
 		note, err := r.act(ctx, step.Action)
 		if err != nil {
 			return fmt.Errorf("line %d: %s: %w", step.Pos.Line, step.Text, err)
 		}
-		r.journal.mark(step, note)
+		if note != "" {
+			r.later(note)
+		}
 	}
 	return r.waitUntil(ctx, r.sc.Duration)
 }

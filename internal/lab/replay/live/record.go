@@ -1,0 +1,155 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// recordPoll is the pause between two questions for the record of a node.
+const recordPoll = 100 * time.Millisecond
+
+// ask asks a process for a step on the record, beside the timeline.
+func (r *run) ask(ctx context.Context, a scenario.Action) {
+	later := r.later
+	via := r.leader(ctx)
+	if a.Via != "" {
+		via, _ = r.mesh.Node(string(a.Via))
+	}
+	if via == nil || !r.answers(via) {
+		later("nobody leads")
+		return
+	}
+	r.asking.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, sim.AskFor)
+		defer cancel()
+		if err := carryOut(ctx, via.Client(), a); err != nil {
+			later(err.Error())
+		}
+	})
+}
+
+// carryOut lets a node publish a value, or change voters one after the other.
+func carryOut(ctx context.Context, c *admin.Client, a scenario.Action) error {
+	var changes []admin.VotersRequest
+	switch {
+	case a.Do == "publish":
+		_, err := c.Publish(ctx, cluster.DefaultGroup, []byte(a.Value), nil)
+		return err
+	case a.Do == "replace-voter":
+		changes = []admin.VotersRequest{{Replace: a.Remove[0], By: a.Add[0]}}
+	default:
+		for _, id := range a.Add {
+			changes = append(changes, admin.VotersRequest{Add: id})
+		}
+		for _, id := range a.Remove {
+			changes = append(changes, admin.VotersRequest{Remove: id})
+		}
+	}
+	for _, change := range changes {
+		if err := c.ChangeVoters(ctx, change, func(cluster.VoterStep) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchRecords notes which record each process knows to be committed, if the scenario is about
+// that.
+func (r *run) watchRecords(ctx context.Context) {
+	isAbout := func(s scenario.Step) bool {
+		return slices.Contains(scenario.RecordActions, s.Action.Do)
+	}
+	if !slices.ContainsFunc(r.sc.Timeline, isAbout) {
+		return
+	}
+	for _, n := range r.mesh.Nodes() {
+		r.asking.Go(func() {
+			var last cluster.Record
+			for ctx.Err() == nil {
+				if rec, err := recordOf(ctx, n, last); err == nil && rec.LSN != last.LSN {
+					last = rec
+					r.journal.shown(cluster.NodeID(n.Name), rec)
+				}
+				select {
+				case <-time.After(recordPoll):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+}
+
+// recordOf is the newest committed record that a process knows. Its value is asked for only if the
+// record is not the last one.
+func recordOf(ctx context.Context, n *procs.Node, last cluster.Record) (cluster.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	st, err := n.Status(ctx)
+	if err != nil {
+		return last, err
+	}
+	now := st.Groups[0].Record
+	switch {
+	case now == nil || now.Committed.IsZero():
+		return cluster.Record{}, nil // it has started, and no leader has named one yet
+	case now.Committed == last.LSN:
+		return last, nil
+	}
+	rec := cluster.Record{LSN: now.Committed, Voters: now.Voters}
+	if !now.ValueLSN.IsZero() {
+		got, err := n.Client().Record(ctx, cluster.DefaultGroup)
+		if err != nil || got.LSN != rec.LSN || now.Accepted != rec.LSN {
+			return last, errors.Join(err, errors.New("it changes just now"))
+		}
+		rec.Value = got.Value
+	}
+	return rec, nil
+}
+
+// rejoin prepares a process that is to start again: it knows no voters from now on, or has lost
+// some for good.
+func (r *run) rejoin(ctx context.Context, a scenario.Action, n *procs.Node) error {
+	if a.Join {
+		text, err := os.ReadFile(n.ConfigFile)
+		options := map[string]any{}
+		if err == nil {
+			err = yaml.Unmarshal(text, &options)
+		}
+		options["voters"], options["quorum"] = []string{}, 0
+		if text, err = yaml.Marshal(options); err == nil {
+			err = os.WriteFile(n.ConfigFile, text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if a.Lost == nil {
+		return nil
+	}
+	var lost []string
+	for _, id := range a.Lost {
+		lost = append(lost, string(id))
+	}
+	out, err := exec.CommandContext(ctx, n.Binary, "emergency", "--config", n.ConfigFile,
+		"--lost", strings.Join(lost, ","), "--reason", "the scenario says so",
+		"--confirm", cluster.DefaultCluster).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("emergency on %s in %s: %w: %s", n.Name, filepath.Base(n.Dir), err, out)
+	}
+	return nil
+}
