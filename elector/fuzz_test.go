@@ -17,7 +17,7 @@ import (
 // Nothing panics, no term goes down, nothing is said about a term that is not
 // durable, and no message keeps a node from ever acting again.
 func FuzzReceived(f *testing.F) {
-	for k := range 12 {
+	for k := range 15 {
 		f.Add(uint8(k), "b", uint64(3), uint64(3), uint64(9), 2, true, uint8(0), "c", uint64(3), int64(5),
 			uint64(1), int64(6e9), uint64(3), uint64(7), true, "a")
 		f.Add(uint8(k), "c", uint64(1)<<62, uint64(1)<<63, uint64(0), -1, false, uint8(4), "", uint64(0),
@@ -51,7 +51,17 @@ func FuzzReceived(f *testing.F) {
 			SentAt: elector.Time(sentAt), LSN: lsn.LSN{Term: lsn.Term(lsnTerm), Counter: counter},
 			MayStand: mayStand, Successor: elector.NodeID(successor), Reach: uint8(round),
 			Period: time.Duration(retry), Late: time.Duration(counter),
+			Record: lsn.LSN{Term: lsn.Term(hintTerm), Counter: seq}, Entered: lsn.Term(proposed),
+			Committed: lsn.LSN{Term: lsn.Term(hintTerm), Counter: seq - 1},
 		}}
+		if from != "o" {
+			in.Identity = directory(from)
+		}
+		if from != "zz" {
+			r := recordOf(lsn.Term(hintTerm), seq)
+			r.Voters = r.Voters.With(elector.Voter{Node: elector.NodeID(hint)}).Without("c")
+			in.Message.Offer = &r
+		}
 		for _, s := range all {
 			endure(t, &driven{Machine: s.Clone(), now: s.now}, in)
 		}
@@ -72,7 +82,10 @@ func endure(t *testing.T, s *driven, in elector.Received) {
 			s.now = s.now.Add(3 * time.Second)
 		}
 	}
-	check(t, s, elector.Persisted{Term: s.State().Term})
+	check(t, s, elector.Persisted{Term: s.State().Term, Record: s.Record().Accepted.LSN})
+	check(t, s, elector.Publish{Value: elector.Value{Size: 1, Hash: [32]byte{1}}})
+	check(t, s, elector.ChangeVoters{Remove: "b"})
+	check(t, s, elector.Persisted{Term: s.State().Term, Record: s.Record().Accepted.LSN})
 	check(t, s, elector.Stop{})
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
+var aVoter = elector.Voter{Node: "a", Identity: elector.Identity{46}}
+
 // TestEnumNames also checks what a value outside the enum looks like.
 func TestEnumNames(t *testing.T) {
 	for want, value := range map[string]fmt.Stringer{
@@ -36,7 +38,13 @@ func TestEnumNames(t *testing.T) {
 		"RESIGNED":                 elector.Resigned,
 		"two-leaders":              elector.AnomalyTwoLeaders,
 		"anomaly(55)":              elector.AnomalyKind(55),
-		"1.5s":                     elector.Time(1_500_000_000),
+		"RecordOffer":              elector.RecordOffer,
+		"-":                        elector.Identity{},
+		"2e000000":                 elector.Identity{46},
+		"a=2e000000,b=-":           elector.NewRoster(elector.Voter{Node: "b"}, aVoter),
+		"record=5.1 voters=a=2e000000": elector.Record{LSN: lsn.LSN{Term: 5, Counter: 1},
+			Voters: elector.NewRoster(aVoter)},
+		"1.5s": elector.Time(1_500_000_000),
 	} {
 		require.Equal(t, want, value.String())
 	}
@@ -62,6 +70,17 @@ func TestMessageString(t *testing.T) {
 		},
 		"LeadershipCession term=4 successor=c": {Kind: elector.LeadershipCession, Term: 4,
 			Successor: "c"},
+		"RecordRequest term=4 record=3.1": {Kind: elector.RecordRequest, Term: 4,
+			Record: lsn.LSN{Term: 3, Counter: 1}},
+		"RecordAck term=4 record=4.1 entered=9": {Kind: elector.RecordAck, Term: 4, Entered: 9,
+			Record: lsn.LSN{Term: 4, Counter: 1}},
+		"LeaderHeartbeat term=4 lsn=4.0 seq=1 sent=7ns record=4.1 committed=3.2": {
+			Kind: elector.LeaderHeartbeat, Term: 4, LSN: lsn.LSN{Term: 4}, Sequence: 1, SentAt: 7,
+			Record: lsn.LSN{Term: 4, Counter: 1}, Committed: lsn.LSN{Term: 3, Counter: 2},
+		},
+		"RecordOffer term=4 record=4.1 voters=a=2e000000": {Kind: elector.RecordOffer, Term: 4,
+			Offer: &elector.Record{LSN: lsn.LSN{Term: 4, Counter: 1},
+				Voters: elector.NewRoster(aVoter)}},
 		"NodeUnavailable term=4":  {Kind: elector.NodeUnavailable, Term: 4},
 		"InvalidHeartbeat term=4": {Kind: elector.InvalidHeartbeat, Term: 4},
 	} {

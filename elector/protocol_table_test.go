@@ -46,7 +46,7 @@ var messageTable = []reaction{
 	},
 	{
 		"LeaderHeartbeat", "",
-		"follows, promises and acks; a lower term gets InvalidHeartbeat; another leader of the same term is ignored; a leap of the term is only climbed towards",
+		"follows, promises, acks and requests a newer record; a lower term gets InvalidHeartbeat; another leader of the same term is ignored; a leap of the term is only climbed towards",
 		"becomes FOLLOWER of the sender, unless the term leaps; a lower term gets InvalidHeartbeat",
 		"cedes to a higher term, unless it leaps; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
 	},

@@ -150,7 +150,7 @@ func TestWhatEachRuleIsHeldBy(t *testing.T) {
 
 [Scripts](../testdata/elector/README.md) show a rule line by line. Tests and scripts are listed if
 they cite the rule. [Mutants](../testdata/mutants/protocol.txt) break it on purpose, and the
-exploration of the real machine finds all except one
+exploration of the real machine finds them, or the script or test that is named there
 ([more](safety.md#what-the-tests-are-worth)). The tests of [promises](safety.md) play all rules
 together.
 
