@@ -13,11 +13,26 @@ import (
 func (r *Recorder) Step(group string, c *elector.Config, in elector.Input) {
 	switch in := in.(type) {
 	case elector.Start:
-		r.Record(recording.Record{Kind: recording.Opened, Group: group, Setup: SetupOf(*c)})
+		setup := SetupOf(*c)
+		if voters := in.Record.Voters.Voters(); len(voters) > 0 {
+			setup.Voters = nil
+			for _, v := range voters {
+				setup.Voters = append(setup.Voters, string(v.Node))
+			}
+		}
+		r.Record(recording.Record{Kind: recording.Opened, Group: group, Setup: setup})
 	case elector.Transfer:
 		r.Record(recording.Record{Kind: recording.Transfer, Group: group, To: string(in.To)})
 	case elector.Resign:
 		r.Record(recording.Record{Kind: recording.StepDown, Group: group, Seconds: in.Rest.Seconds()})
+	case elector.ChangeVoters:
+		kind, voter := recording.AddVoter, in.Add.Node
+		if in.Remove != "" {
+			kind, voter = recording.RemoveVoter, in.Remove
+		}
+		if voter != "" {
+			r.Record(recording.Record{Kind: kind, Group: group, To: string(voter)})
+		}
 	case elector.Eligible:
 		kind := recording.Unfit
 		if in.Able {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
@@ -71,4 +72,28 @@ func TestLinksAreRecordedWithTheirFaults(t *testing.T) {
 	for _, record := range records {
 		require.Equal(t, record.Kind != recording.Held, record.Faults == "b is cut off", record.Kind)
 	}
+}
+
+// A recording has what a replay needs of changes of voters: who voted at the start, by the record if
+// there is one, and each change that this node was asked for.
+func TestVotersThatChangeAreRecorded(t *testing.T) {
+	r, dir := inDir(t, nil)
+	config := elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+	voters := elector.NewRoster(elector.Voter{Node: "c"}, elector.Voter{Node: "a"})
+	for _, in := range []elector.Input{
+		elector.Start{}, elector.Start{Record: elector.Record{Voters: voters}}, elector.ChangeVoters{},
+		elector.ChangeVoters{Add: elector.Voter{Node: "d"}}, elector.ChangeVoters{Remove: "c"},
+	} {
+		r.Step("g", &config, in)
+	}
+	quit := make(chan struct{})
+	close(quit)
+	r.Run(quit)
+	records, _, err := recording.Read(dir, recording.Recording)
+	require.NoError(t, err)
+	require.Len(t, records, 4)
+	require.Equal(t, []string{"a", "b"}, records[0].Setup.Voters)
+	require.Equal(t, []string{"a", "c"}, records[1].Setup.Voters)
+	require.Equal(t, "add-voter d", string(records[2].Kind)+" "+records[2].To)
+	require.Equal(t, "remove-voter c", string(records[3].Kind)+" "+records[3].To)
 }

@@ -14,7 +14,7 @@ type Record struct {
 	Group string `json:"group,omitempty"`
 
 	From   string `json:"from,omitempty"` // Transition: roles, reason and leader as in an event
-	To     string `json:"to,omitempty"`   // also Transfer: to whom
+	To     string `json:"to,omitempty"`   // also Transfer: to whom; the voter of AddVoter
 	Reason string `json:"reason,omitempty"`
 	Term   uint64 `json:"term,omitempty"`
 	Leader string `json:"leader,omitempty"`
@@ -49,6 +49,9 @@ const (
 	StepDown   Kind = "step-down" // the node was told to step down, and not to stand for a while
 	Unfit      Kind = "unfit"     // the application cannot lead
 	Fit        Kind = "fit"       // it can again
+
+	AddVoter    Kind = "add-voter"    // the node, as leader, was told to make To a voter
+	RemoveVoter Kind = "remove-voter" // ... to remove it
 )
 
 // Setup is how a node takes part in an election.

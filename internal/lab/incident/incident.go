@@ -186,6 +186,8 @@ func (in *Incident) findCommands() {
 		switch r.Kind {
 		case recording.Transfer:
 			s.Nodes, s.To, s.Why = nil, r.To, r.Node+" was told to hand over"
+		case recording.AddVoter, recording.RemoveVoter:
+			s.Nodes, s.To, s.Why = nil, r.To, r.Node+" was told to change the voters"
 		case recording.StepDown:
 			s.Rest, s.Why = seconds(r.Seconds), r.Node+" was told to step down"
 		case recording.Unfit, recording.Fit:

@@ -257,8 +257,10 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			c.add("b", 11, recording.Record{Kind: recording.StepDown, Group: "g", Seconds: 30})
 			c.add("b", 12, recording.Record{Kind: recording.Unfit, Group: "g"})
 			c.add("b", 13, recording.Record{Kind: recording.Fit, Group: "g"})
+			c.add("a", 14, recording.Record{Kind: recording.RemoveVoter, Group: "g", To: "c"})
+			c.add("a", 15, recording.Record{Kind: recording.AddVoter, Group: "g", To: "c"})
 		}, []string{"10s transfer: {to: b}", "10.5s transfer: {}", "11s step-down: [b], for: 30s",
-			"12s unfit: [b]", "13s fit: [b]"}, ""},
+			"12s unfit: [b]", "13s fit: [b]", "14s remove-voter: [c]", "15s add-voter: [c]"}, ""},
 		"trouble that was there before": {func(c cluster) {
 			c.down("a", -17, "b", "timeout")
 			c.down("b", -17, "a", "timeout")

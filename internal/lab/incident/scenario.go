@@ -134,6 +134,8 @@ func (in *Incident) action(s *Step) string {
 			return "transfer: {}"
 		}
 		return "transfer: {to: " + in.name(s.To) + "}"
+	case "add-voter", "remove-voter":
+		return fmt.Sprintf("%s: [%s]", s.Do, in.name(s.To))
 	case "cut", "heal":
 		return in.linkAction(s)
 	}

@@ -122,6 +122,10 @@ func (in *Incident) sentence(r *recording.Record) string {
 		}
 	case recording.Transfer:
 		text = "was told to hand over to " + cmp.Or(r.To, "the best follower")
+	case recording.AddVoter:
+		text = "was told to make " + r.To + " a voter"
+	case recording.RemoveVoter:
+		text = "was told to remove the voter " + r.To
 	case recording.StepDown:
 		text = fmt.Sprintf("was told to step down for %g s", r.Seconds)
 	case recording.Unfit, recording.Fit:
