@@ -27,7 +27,7 @@ func (n *Node) gossipConfig() gossip.Config {
 	c := gossip.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
-		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
+		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voter: n.loop.IsVoter,
 		Logger: n.log.Named("gossip"), OnChange: n.onMember, Save: n.store.SavePeers,
 		Keys: n.credentials.Gossip(),
 		Meta: gossip.Meta{

@@ -32,8 +32,9 @@ type Config struct {
 	// KnownPeers lists gossip addresses that worked in an earlier run. They are
 	// tried like Join, but their failures are not logged.
 	KnownPeers []string
-	// Voters are always accepted as members. Of other nodes at most 256 are.
-	Voters []elector.NodeID
+	// Voter reports whether a node may have a vote: such nodes are always accepted as members. Of
+	// others at most 256 are. It must return at once. Default nobody.
+	Voter func(elector.NodeID) bool
 	// Keys encrypt packets and streams; see SetKeys. Default none.
 	Keys Keys
 	// Meta is sent to the others. Encoded it takes at most 512 bytes.
@@ -75,7 +76,6 @@ type Timing struct {
 // withDefaults returns a copy of c with every default filled in.
 func (c Config) withDefaults() Config {
 	c.Join, c.KnownPeers = slices.Clone(c.Join), slices.Clone(c.KnownPeers)
-	c.Voters = slices.Clone(c.Voters)
 	t := &c.Timing
 	t.Probe = cmp.Or(t.Probe, 500*time.Millisecond)
 	t.Gossip = cmp.Or(t.Gossip, 100*time.Millisecond)

@@ -68,7 +68,7 @@ func openTo(t *testing.T, p *peer, message []byte) net.Conn {
 func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
 	slow := func(c *Config) {
 		c.Timing.Probe, c.Timing.Sync = time.Hour, 100*time.Millisecond
-		c.Voters = []elector.NodeID{"a", "b"}
+		c.Voter = isOneOf("a", "b")
 	}
 	a := start(t, "a", slow)
 	for i := range 2 * maxOthers {
@@ -115,7 +115,7 @@ func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
 // Members that appear and die do not fill memberlist's table, which keeps the dead for a while.
 func TestNamesThatComeAndDieAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ms := newMembers(&Config{Voters: []elector.NodeID{"v"}}, hclog.NewNullLogger())
+		ms := newMembers(&Config{Voter: isOneOf("v")}, hclog.NewNullLogger())
 		begin, last := time.Now(), time.Time{}
 		admitted := 0
 		for i := range 10_000 {

@@ -34,7 +34,7 @@ const (
 // the change, and wakes the goroutine that acts on it.
 type members struct {
 	self   elector.NodeID
-	voters []elector.NodeID
+	voter  func(elector.NodeID) bool
 	log    hclog.Logger
 	join   chan struct{} // wakes the joiner
 	wakeUp chan struct{} // wakes run
@@ -55,8 +55,11 @@ type members struct {
 }
 
 func newMembers(cfg *Config, log hclog.Logger) *members {
+	if cfg.Voter == nil {
+		cfg.Voter = func(elector.NodeID) bool { return false }
+	}
 	return &members{
-		self: cfg.Node, voters: cfg.Voters, log: log, own: wireMeta{Meta: cfg.Meta},
+		self: cfg.Node, voter: cfg.Voter, log: log, own: wireMeta{Meta: cfg.Meta},
 		join: make(chan struct{}, 1), wakeUp: make(chan struct{}, 1),
 		byID: map[elector.NodeID]Member{}, moved: map[elector.NodeID]string{},
 	}
@@ -178,12 +181,12 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 func (ms *members) hasRoom(node elector.NodeID) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if node == ms.self || ms.byID[node].State == StateAlive || slices.Contains(ms.voters, node) {
+	if node == ms.self || ms.byID[node].State == StateAlive || ms.voter(node) {
 		return true
 	}
 	others := 0
 	for _, m := range ms.byID {
-		if m.State == StateAlive && !slices.Contains(ms.voters, m.Node) {
+		if m.State == StateAlive && !ms.voter(m.Node) {
 			others++
 		}
 	}
@@ -234,7 +237,7 @@ func (ms *members) known() (all []Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	for _, m := range ms.byID {
-		if m.State == StateAlive || slices.Contains(ms.voters, m.Node) {
+		if m.State == StateAlive || ms.voter(m.Node) {
 			all = append(all, m)
 		}
 	}

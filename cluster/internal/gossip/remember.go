@@ -79,7 +79,7 @@ func (ms *members) toRemember() []string {
 	known := ms.known()
 	slices.SortFunc(known, func(a, b Member) int { return cmp.Compare(a.Node, b.Node) })
 	for _, m := range known {
-		if slices.Contains(ms.voters, m.Node) {
+		if ms.voter(m.Node) {
 			voters = append(voters, m.GossipAddr)
 		} else if len(others) < maxOtherPeers {
 			others = append(others, m.GossipAddr)

@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,7 +92,7 @@ func TestAddressesThatCannotBeWrittenAreTriedAgainQuietly(t *testing.T) {
 }
 
 func TestAddressesOfVotersComeFirstAndTheOthersAreBounded(t *testing.T) {
-	ms := newMembers(&Config{Voters: []elector.NodeID{"a", "z"}}, hclog.NewNullLogger())
+	ms := newMembers(&Config{Voter: isOneOf("a", "z")}, hclog.NewNullLogger())
 	ms.put(Member{Node: "z", GossipAddr: "voter", State: StateDead})
 	for i := range 2 * maxOtherPeers {
 		id := strconv.Itoa(i)
@@ -102,4 +103,8 @@ func TestAddressesOfVotersComeFirstAndTheOthersAreBounded(t *testing.T) {
 	require.NotContains(t, addrs, "left")
 	require.Len(t, addrs, 1+maxOtherPeers)
 	require.Equal(t, "voter", addrs[0])
+}
+
+func isOneOf(voters ...elector.NodeID) func(elector.NodeID) bool {
+	return func(node elector.NodeID) bool { return slices.Contains(voters, node) }
 }

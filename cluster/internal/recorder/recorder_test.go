@@ -74,8 +74,8 @@ func TestLinksAreRecordedWithTheirFaults(t *testing.T) {
 	}
 }
 
-// A recording has what a replay needs of changes of voters: who voted at the start, by the record if
-// there is one, and each change that this node was asked for.
+// A recording has what a replay needs of changes of voters: who voted at the start, by the record
+// if there is one, and each change that this node was asked for.
 func TestVotersThatChangeAreRecorded(t *testing.T) {
 	r, dir := inDir(t, nil)
 	config := elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
