@@ -149,3 +149,37 @@ func TestMistakesInAChangeOfVotersAreNamed(t *testing.T) {
 	nodes.Fails(t, 3, "no node leads now", "record", "put", "/dev/null", "--admin", at)
 	nodes.Fails(t, 3, "no node leads now", "record", "get", "--admin", at)
 }
+
+// Two of three voters are lost for good. The one that is left leads alone, with the record, whose
+// voters are then itself; a new machine makes two of them.
+func TestTheRecordOutlivesAnEmergency(t *testing.T) {
+	t.Parallel()
+	s, three, n4 := joining(t)
+	s.Agree(three, nil)
+	file := filepath.Join(t.TempDir(), "value")
+	require.NoError(t, os.WriteFile(file, []byte("kept"), 0o600))
+	left := s.Named("n2")
+	at := []string{"--admin", left.AdminAddr}
+	nodes.Does(t, "record", "put", file, at[0], at[1])
+	s.Eventually("n2 has the value", func() bool {
+		st, err := left.Status(t.Context())
+		return err == nil && st.Groups[0].Record != nil && st.Groups[0].Record.ValueSize == 4
+	})
+	for _, n := range three {
+		require.NoError(t, n.Kill())
+	}
+	nodes.Does(t, "emergency", "--config", left.ConfigFile, "--lost", "n1,n3", "--confirm",
+		cluster.DefaultCluster)
+	require.NoError(t, left.Start())
+	s.Agree([]*procs.Node{left}, nodes.Above(0))
+	s.Eventually("n2 leads, with the record", func() bool {
+		stdout, _, code := nodes.Run(t, "record", "get", at[0], at[1])
+		return code == 0 && stdout == "kept"
+	})
+	require.NoError(t, n4.Start())
+	s.Eventually("n4 is a voter", func() bool {
+		_, _, code := nodes.Run(t, "voters", "add", "n4", at[0], at[1])
+		return code == 0
+	})
+	require.Contains(t, nodes.Does(t, "voters", at[0], at[1]), "\n2 of 2 are needed\nrecord ")
+}

@@ -109,19 +109,25 @@ func schedule(t *testing.T, img image) *pods {
 		pki: t.TempDir(), byName: map[string]*pod{}}
 	require.Equal(t, p.spec().SecurityContext, securityContext{img.uid, img.gid},
 		"the image's user owns its files")
-	for i := range p.set.Spec.Replicas {
-		name := fmt.Sprintf("%s-%d", p.set.Metadata.Name, i)
-		// Beside the image, so that the binary can be a link to that.
-		root, err := os.MkdirTemp(filepath.Dir(img.root), name+"-")
-		require.NoError(t, err)
-		require.NoError(t, os.Chmod(root, 0o755))
-		p.byName[name] = &pod{pods: p, name: name, ip: ownLoopback(1 + i), root: root}
+	for range p.set.Spec.Replicas {
+		p.more()
 	}
-	for _, one := range p.all() {
-		one.furnish()
-	}
-	p.resolve()
 	return p
+}
+
+// more adds the next pod, as scaling the set up does.
+func (p *pods) more() *pod {
+	i := len(p.byName)
+	name := fmt.Sprintf("%s-%d", p.set.Metadata.Name, i)
+	// Beside the image, so that the binary can be a link to that.
+	root, err := os.MkdirTemp(filepath.Dir(p.image.root), name+"-")
+	require.NoError(p.t, err)
+	require.NoError(p.t, os.Chmod(root, 0o755))
+	one := &pod{pods: p, name: name, ip: ownLoopback(1 + i), root: root}
+	p.byName[name] = one
+	one.furnish()
+	p.resolve()
+	return one
 }
 
 func (p *pods) spec() podSpec { return p.set.Spec.Template.Spec }
@@ -237,11 +243,14 @@ func (p *pod) addr(port string) string {
 
 // operate runs the command of operator.yaml, in the pod's file system. It goes by addresses and
 // without a certificate: on loopback, where these pods are, nodes want neither names nor TLS.
-func (p *pod) operate() {
-	operator := theManifest(p.t, "operator.yaml")["Pod"].Spec.Containers[0]
+func (p *pod) operate(words ...string) {
+	operator := theManifest(p.t, "operator.yaml")["Pod"].Spec.Containers[0].Command
 	own := p.image
 	own.root = p.root
-	line := strings.Join(operator.Command, "\n")
+	if len(words) > 0 { // in the place of the last one
+		operator = append(operator[:len(operator)-1:len(operator)-1], words...)
+	}
+	line := strings.Join(operator, "\n")
 	for _, one := range p.all() {
 		line = strings.ReplaceAll(line, one.name+"."+p.set.Spec.ServiceName, one.ip)
 	}
@@ -252,6 +261,15 @@ func (p *pod) operate() {
 func (p *pods) eventually(what string, cond func() bool) {
 	p.t.Helper()
 	require.Eventually(p.t, cond, nodes.Patience, 20*time.Millisecond, what)
+}
+
+// voters is how many voters the pod knows.
+func (p *pod) voters() int {
+	st, ok := statusAt(p.t, p.addr("http"))
+	if !ok {
+		return 0
+	}
+	return len(st.Groups[0].Voters)
 }
 
 // leader is the leader that the pod knows; "" for none.
@@ -338,6 +356,16 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 	p.eventually(moved.name+" is ready again",
 		func() bool { return moved.passes(p.container().ReadinessProbe) })
 	require.NotEqual(t, old, moved.leader(), "it follows")
+
+	// The set is scaled up, and down again.
+	fourth := p.more()
+	fourth.start()
+	p.eventually("the new pod is ready",
+		func() bool { return fourth.passes(p.container().ReadinessProbe) })
+	fourth.operate("voters", "add", fourth.name)
+	p.eventually("it has a vote", func() bool { return moved.voters() == 4 && fourth.voters() == 4 })
+	first.operate("voters", "remove", fourth.name)
+	p.eventually("it has none", func() bool { return moved.voters() == 3 && fourth.voters() == 3 })
 	for _, one := range p.all() {
 		one.terminate()
 	}

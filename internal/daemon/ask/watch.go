@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
@@ -26,6 +28,8 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	own := *c // each search reads the credentials anew
+	wg.Go(func() { own.watchVoters(ctx, out) })
 	var silent []Answer
 	followed := map[cluster.NodeID]bool{}
 	err := c.walk(ctx, false, func(a Answer) bool {
@@ -51,6 +55,23 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 		err = noAnswerOf(silent)
 	}
 	return err
+}
+
+// watchVoters shows the voters of the default election whenever they change.
+func (c *Cluster) watchVoters(ctx context.Context, out *viewer) {
+	var before []cluster.Voter
+	for ctx.Err() == nil {
+		_ = c.WatchRecord(ctx, cluster.DefaultGroup, func(rec admin.Record) {
+			if now := names(rec.Voters); before != nil && !slices.Equal(names(before), now) {
+				out.show(rec, "", "the voters are %s, by record %s", words.List(now), rec.LSN)
+			}
+			before = rec.Voters
+		})
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchRetry):
+		}
+	}
 }
 
 // watchOne follows one node across its restarts.
