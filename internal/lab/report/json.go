@@ -104,6 +104,9 @@ func jsonTimeline(h *history.History, line func(kind string, fields ...any) obje
 				"reason", t.Cause(), "term", t.Term, "leader", t.Leader, "peer", t.Peer)
 		}
 	}
+	for _, v := range versionsOf(h) {
+		add("record", v.from, "lsn", v.LSN.String(), "value", v.Value, "voters", v.Voters)
+	}
 	for _, a := range h.Arrows {
 		add("message", a.Sent, "received_s", finite(a.Received), "from", a.From, "to", a.To,
 			"kind", a.Kind, "text", a.Text)

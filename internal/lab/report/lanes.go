@@ -146,6 +146,48 @@ func stateOf(s history.Span) state {
 	return follower
 }
 
+// version is a time in which one record was the newest committed one.
+type version struct {
+	from, to time.Duration
+	history.Record
+}
+
+// label is the version in a few words: who votes, and the value.
+func (v version) label() string {
+	if v.Value == "" {
+		return v.LSN.String() + " " + plain(words.List(v.Voters))
+	}
+	return v.LSN.String() + " " + plain(v.Value) + ": " + plain(words.List(v.Voters))
+}
+
+// String says all of it.
+func (v version) String() string {
+	text := "record " + v.LSN.String()
+	if v.Value != "" {
+		text += ", " + plain(v.Value)
+	}
+	return text + ", voters " + plain(words.List(v.Voters))
+}
+
+// versionsOf are the records that were committed in a run, as far as any node knew then.
+func versionsOf(h *history.History) (all []version) {
+	moments := append(h.Moments(0, h.Duration), h.Duration)
+	for i, t := range moments[:len(moments)-1] {
+		newest, _ := h.NewestAt(t)
+		n := len(all)
+		switch {
+		case newest.LSN.IsZero():
+			continue
+		case n == 0 || all[n-1].LSN.Less(newest.LSN):
+			all = append(all, version{from: t, Record: newest})
+		case newest.LSN != all[n-1].LSN: // who knows a newer one is down
+			continue
+		}
+		all[len(all)-1].to = moments[i+1]
+	}
+	return all
+}
+
 // laneName is the node's name; observers and those that never stand are marked.
 func laneName(l *history.Lane) string {
 	name := plain(string(l.Node))

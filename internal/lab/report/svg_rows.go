@@ -37,6 +37,9 @@ func (s *sheet) run(index int, r verdict.Run, compared bool) {
 	if len(h.Cuts) > 0 {
 		height += rowHeight
 	}
+	if len(h.Records) > 0 {
+		height += rowHeight
+	}
 	s.add(`<g class="axis" data-y="%d" data-height="%d" data-rows="%d">`, s.y, height, rows)
 	for _, t := range ticks(s.end, 10) {
 		x := tenths(s.x(t))
@@ -50,8 +53,9 @@ func (s *sheet) run(index int, r verdict.Run, compared bool) {
 	s.cutRow(h)
 	reigns := reignsOf(h)
 	s.leaderRow(reigns)
+	s.recordRow(h)
 	for i := range h.Lanes {
-		s.lane(&h.Lanes[i], reigns, h.Duration)
+		s.lane(h, &h.Lanes[i], reigns)
 	}
 	if s.page {
 		s.messageRow(h)
@@ -218,10 +222,29 @@ func (s *sheet) leaderRow(reigns []reign) {
 	s.y += rowHeight + rowGap - 4
 }
 
-// lane draws one node.
-func (s *sheet) lane(l *history.Lane, reigns []reign, end time.Duration) {
+// recordRow draws the newest record that any node knows to be committed, and its voters.
+func (s *sheet) recordRow(h *history.History) {
+	if len(h.Records) == 0 {
+		return
+	}
 	var items []item
-	for _, p := range pieces(l, reigns, end) {
+	for i, v := range versionsOf(h) {
+		it := item{from: v.from, to: v.to, class: "record", height: cutHeight, label: v.label(),
+			labelClass: "recordname", tip: v.String() + "\n" + during(v.from, v.to)}
+		if i%2 == 1 { // so that two side by side are told apart
+			it.class = "record other"
+		}
+		items = append(items, it)
+	}
+	s.text("node", s.edge, s.y+11, "record", "")
+	s.row("", cutHeight, items)
+	s.y += rowHeight
+}
+
+// lane draws one node.
+func (s *sheet) lane(h *history.History, l *history.Lane, reigns []reign) {
+	var items []item
+	for _, p := range pieces(l, reigns, h.Duration) {
 		s.occurs[p.state] = true
 		it := item{from: p.From, to: p.To, class: looks[p.state].Class, rank: int(p.state),
 			labelClass: "term", height: rowHeight, tip: pieceTip(l.Node, p)}
@@ -233,6 +256,12 @@ func (s *sheet) lane(l *history.Lane, reigns []reign, end time.Duration) {
 			it.labelClass, it.label = "term on split", "term "+p.Term.String()
 		default:
 			it.label = p.Term.String()
+		}
+		if !p.Shown.IsZero() && p.state != down {
+			it.label += ", record " + p.Shown.String()
+		}
+		if v := h.Record(p.Accepted).Voters; len(v) > 0 && !slices.Contains(v, l.Node) {
+			it.height = leaderHeight // it is no voter
 		}
 		if s.page {
 			it.data = fmt.Sprintf(` data-term="%d" data-leader="%s"`, p.Term, safe(string(p.Leader)))
@@ -268,6 +297,12 @@ func pieceTip(id history.NodeID, p piece) string {
 	}
 	if p.Process == history.Paused {
 		tip += "\npaused, role " + p.Role.String()
+	}
+	if !p.Accepted.IsZero() {
+		tip += "\nhas record " + p.Accepted.String()
+	}
+	if !p.Shown.IsZero() {
+		tip += ", shows " + p.Shown.String()
 	}
 	if p.Leader != "" && p.Leader != id {
 		tip += "\nfollows " + string(p.Leader)

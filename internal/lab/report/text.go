@@ -275,6 +275,9 @@ func eventsOf(h *history.History) (all []event) {
 			all = append(all, event{At: r.from, Text: r.String(), Bad: bad(r)})
 		}
 	}
+	for _, v := range versionsOf(h) {
+		all = append(all, event{At: v.from, Text: "committed: " + v.String()})
+	}
 	slices.SortStableFunc(all, event.compare)
 	return all
 }
