@@ -39,7 +39,7 @@ func Start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 	}
 	m := member{n, []*cluster.Election{n.Default()}}
 	for len(m.places) < spec.Values {
-		e, err := n.Election(fmt.Sprintf("place %d", len(m.places)), cfg.Election)
+		e, err := n.Election(fmt.Sprintf("place-%d", len(m.places)), cfg.Election)
 		if err != nil {
 			return nil, err
 		}
