@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -98,6 +100,7 @@ func TestChaosLive(t *testing.T) {
 		v.cfg.Exec = true
 	}
 	x.embedded.serveRegister()
+	x.embedded.publish()
 	var both sync.WaitGroup
 	for _, c := range []*chaos{x.embedded, x.commands} {
 		both.Go(func() { c.runFor(limit) })
@@ -153,7 +156,7 @@ func (x *chaosLive) verdict(repeat string) {
 		kept := c.keep("chaos-live-*.json")
 		x.t.Logf("%s: judging %s", name, kept)
 		found := c.judge(0)
-		wrong := append(found.wrong(), notLinearizable(c.records)...)
+		wrong := slices.Concat(found.wrong(), notLinearizable(c.records), unlike(c.records))
 		x.t.Logf("%s: %s", name, c.figures(&found, len(wrong)))
 		if len(wrong) > 0 {
 			x.t.Errorf("%s:\n%s\nhistory: %s\nagain: %s\njudge it again: KERNELTEST_HISTORY=FILE "+
@@ -172,8 +175,11 @@ func (x *chaosLive) verdict(repeat string) {
 func (c *chaos) figures(v *verdict, wrong int) string {
 	answers, kinds, led, commands := 0, map[string]int{}, 0, map[string]bool{}
 	stale, transitions, terms := 0, 0, map[lsn.Term]bool{}
+	outcomes := map[string]int{}
 	for _, rec := range c.records {
-		kinds[rec.Kind]++
+		if kinds[rec.Kind]++; rec.Kind == published {
+			outcomes[rec.Outcome]++
+		}
 		answers += rec.Yes
 		switch {
 		case rec.Refused:
@@ -196,24 +202,35 @@ func (c *chaos) figures(v *verdict, wrong int) string {
 		"%d answers of IsLeader (%d singly), %d leaderships in %d terms, %d transitions, "+
 		"%d proofs of death\n"+
 		"%d tokens, %d writes (%d refused, %d never came), %d reads, %d commands\n"+
+		"%d values published (%v), %d reads of the record as leader, %d versions shown\n"+
 		"work after all was healed: %s at worst, of %d times\nviolations: %d",
 		c.started, c.ended, faults, c.did,
 		answers+kinds[answer], kinds[answer], led, len(terms), transitions,
 		v.Proofs, kinds[token], kinds[writes], stale, kinds[writes]-kinds[wrote], kinds[read],
-		len(commands), slices.Max(append(c.idle, 0)).Round(time.Millisecond), len(c.idle), wrong)
+		len(commands), kinds[publishes], outcomes, kinds[asLeader], kinds[shows],
+		slices.Max(append(c.idle, 0)).Round(time.Millisecond), len(c.idle), wrong)
 }
 
-// TestAHistoryThatWasKept judges the file of a run again.
+// TestAHistoryThatWasKept judges the files of runs, again or those of make chaos.
 func TestAHistoryThatWasKept(t *testing.T) {
-	file := os.Getenv("KERNELTEST_HISTORY")
-	if file == "" {
-		t.Skip("needs KERNELTEST_HISTORY, a file of make chaos-live")
+	pattern := os.Getenv("KERNELTEST_HISTORY")
+	if pattern == "" {
+		t.Skip("needs KERNELTEST_HISTORY, files of make chaos-live or make chaos")
 	}
-	text, err := os.ReadFile(file)
+	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
-	var h history
-	require.NoError(t, json.Unmarshal(text, &h))
-	r := &rig{records: h.Records, lives: h.Lives, doubt: h.Doubt}
-	found := r.judge(0)
-	require.Empty(t, append(found.wrong(), notLinearizable(r.records)...))
+	require.NotEmpty(t, files, pattern)
+	acts := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var h history
+		require.NoError(t, json.Unmarshal(text, &h))
+		r := &rig{records: h.Records, lives: h.Lives, doubt: h.Doubt}
+		found := r.judge(0)
+		wrong := slices.Concat(found.wrong(), notLinearizable(r.records), unlike(r.records))
+		assert.Empty(t, wrong, file)
+		acts += len(h.Records)
+	}
+	t.Logf("%d histories of %d acts", len(files), acts)
 }

@@ -47,6 +47,8 @@ type record struct {
 	Refused     bool         `json:",omitempty"` // wrote: the register had admitted a newer token
 	Process     int          `json:",omitempty"` // of runs
 	Moved       *transition  `json:",omitempty"`
+	// Of the election's record: a value, the one that it is to replace, and the answer.
+	Value, Base, Outcome string `json:",omitempty"`
 }
 
 // transition is one from the log of a node.

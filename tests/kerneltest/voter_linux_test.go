@@ -31,6 +31,7 @@ type voterConfig struct {
 	Supervised bool
 	Register   string // address of the register for guarded work; "" for none
 	Exec       bool   // it is `bmqnode exec`, with a command that says when it runs
+	Publishes  bool   // values, and reads the record
 }
 
 // speaker is a voter's process: it reports, and carries out orders.
@@ -135,7 +136,10 @@ func (s *speaker) open() {
 	}
 	s.closing = new(atomic.Bool)
 	go s.watchState(s.node, s.closing)
-	go s.work(s.node.Default())
+	go s.work(s.node)
+	if s.cfg.Publishes {
+		go s.publishAll(s.node)
+	}
 	n := s.node
 	go s.watch(leads, n.Done(), func() (lsn.LSN, bool) {
 		yes := n.IsLeader()
@@ -180,11 +184,12 @@ func (s *speaker) watchState(n *cluster.Node, closing *atomic.Bool) {
 
 // work is guarded work that takes tokens. It stops when it is told to, or at the last moment if
 // the lease runs out.
-func (s *speaker) work(e *cluster.Election) {
-	for {
-		l, err := e.Campaign(context.Background())
-		if err != nil {
-			return // the node is closed
+func (s *speaker) work(n *cluster.Node) {
+	for n.Err() == nil {
+		l, err := n.Default().Campaign(context.Background())
+		if err != nil { // it is closed, or no voter at the moment
+			time.Sleep(20 * time.Millisecond)
+			continue
 		}
 		take := func() (lsn.LSN, bool) {
 			token, err := l.NextLSN()
@@ -192,6 +197,9 @@ func (s *speaker) work(e *cluster.Election) {
 		}
 		if s.cfg.Register != "" {
 			go s.writeAll(l)
+		}
+		if s.cfg.Publishes {
+			go s.readRecord(l)
 		}
 		s.watch(works, l.Context().Done(), take)
 		if l.Reason() == elector.LeaseExpired {
@@ -268,6 +276,8 @@ func (s *speaker) obey(order []string) {
 		go func() { _ = s.node.Transfer(context.WithoutCancel(ctx), cluster.NodeID(order[1])) }()
 	case "stepdown":
 		go func() { _ = s.node.Default().StepDown(context.WithoutCancel(ctx), time.Second) }()
+	case "turn": // a voter into an observer, or back
+		go s.turn(s.node, cluster.NodeID(order[1]))
 	case "panic":
 		panic("as ordered")
 	case "exec": // another program takes the process over
