@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,4 +83,50 @@ func replaceDisk(t *testing.T, c *clustertest.Cluster, meanwhile interlude) {
 	put(newer)
 	require.True(t, linked(c.Node(id)))
 	require.Equal(t, c.Leader(), c.Node(id).Status().Groups[0].Leader)
+}
+
+// A committed record is on two of three voters, and one of these loses its disk. With the third it
+// would elect a leader that lacks the record, if it counted by its name. §15.13
+func TestALostDiskDoesNotCountForARecord(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		publish := func(value string) {
+			_, err := c.Node(c.AwaitLeader()).Default().Publish(t.Context(), []byte(value),
+				cluster.PublishOptions{})
+			require.NoError(t, err)
+		}
+		holds := func(value string) func() bool {
+			return func() bool {
+				id := c.Leader()
+				return id != "" && string(c.Node(id).Default().Record().Value) == value
+			}
+		}
+		leader := c.AwaitLeader()
+		time.Sleep(time.Minute)
+		publish("old")
+		time.Sleep(time.Minute)
+		others := slices.DeleteFunc(c.Running(), func(id cluster.NodeID) bool { return id == leader })
+		lost, third := others[0], others[1]
+		c.Isolate(third)
+		publish("new")
+		c.Crash(leader)
+		c.Crash(lost)
+		c.Replace(lost)
+		c.Heal()
+		c.Start(lost)
+		for range 180 {
+			time.Sleep(time.Second)
+			require.Empty(t, c.Leader())
+		}
+		c.Start(leader)
+		c.Await("the record", holds("new"))
+
+		time.Sleep(time.Minute)
+		n := c.Node(c.Leader())
+		require.Contains(t, []cluster.NodeID{leader, third}, c.Leader())
+		require.ErrorContains(t, n.AddVoter(t.Context(), lost), "replace it")
+		require.NoError(t, n.ReplaceVoter(t.Context(), lost, lost))
+		time.Sleep(time.Minute)
+		c.Crash(leader)
+		c.Await("the record without its writer", holds("new"))
+	})
 }

@@ -89,7 +89,7 @@ func TestReadmittedNodeIsMissedNoMore(t *testing.T) {
 }
 
 // An older program may open a directory unless it would drop something that matters.
-func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
+func TestOnlyAnEmergencyOrARecordChangesTheFormat(t *testing.T) {
 	dir := t.TempDir()
 	format := func() int {
 		db, err := bolt.Open(filepath.Join(dir, stateFile), 0o600, &bolt.Options{ReadOnly: true})
@@ -102,8 +102,13 @@ func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
 	require.NoError(t, opened(t, dir).Close())
 	require.Equal(t, formatPlain, format())
 	require.Empty(t, existing(t, dir).Emergencies(), "a directory of before opens")
+	require.NoFileExists(t, filepath.Join(dir, journalFile))
 	dir = declared(t)
 	require.Equal(t, formatEmergencies, format())
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]Durable{"new": recorded(FloorStep*2, 1, nil)}))
+	require.NoError(t, s.Close())
+	require.Equal(t, formatRecords, format())
 }
 
 func TestBadEmergencyIsNotWritten(t *testing.T) {

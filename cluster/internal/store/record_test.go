@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -266,35 +267,32 @@ func TestAJournalThatIsNotTheDirectorysIsCorrupt(t *testing.T) {
 	_ = s.Close()
 }
 
+// BenchmarkPersistRecord writes values to the journal and, to compare, each to the state file.
 func BenchmarkPersistRecord(b *testing.B) {
 	for _, c := range []struct{ groups, others, size int }{
-		{1, 0, 1 << 10}, {1, 0, 1 << 20}, {1, 3000, 1 << 10}, {20, 0, 1 << 10}, {20, 3000, 1 << 10},
-		{200, 3000, 1 << 10},
+		{1, 0, 1 << 10}, {1, 3000, 1 << 10}, {20, 3000, 1 << 10}, {200, 3000, 1 << 10}, {1, 0, 1 << 20},
 	} {
-		name := fmt.Sprintf("groups=%d/others=%d/bytes=%d", c.groups, c.others, c.size)
-		b.Run(name, func(b *testing.B) {
-			s, value := opened(b, b.TempDir()), make([]byte, c.size)
-			all := map[string]Durable{}
-			for i := range c.others {
-				all[fmt.Sprint("other", i)] = recorded(1, 1, value[:1<<10])
-			}
-			if err := s.Persist(all); err != nil {
-				b.Fatal(err)
-			}
-			n := uint64(0)
-			for b.Loop() {
-				n++
-				clear(all)
-				value[0], value[1], value[2] = byte(n), byte(n>>8), byte(n>>16)
-				d := recorded(2, n, append([]byte(nil), value...))
-				for i := range c.groups {
-					all[fmt.Sprint(i)] = d
+		for _, to := range []string{journalFile, stateFile} {
+			name := fmt.Sprintf("groups=%d/others=%d/bytes=%d/%s", c.groups, c.others, c.size, to)
+			b.Run(name, func(b *testing.B) {
+				s, all := opened(b, b.TempDir()), map[string]Durable{}
+				for i := range c.others + 1 {
+					all[fmt.Sprint("other", i)] = recorded(1, 1, make([]byte, 1<<10))
 				}
-				if err := s.Persist(all); err != nil {
-					b.Fatal(err)
+				require.NoError(b, s.Persist(all))
+				for n := uint64(1); b.Loop(); n++ {
+					clear(all)
+					value := binary.BigEndian.AppendUint64(make([]byte, c.size-8, c.size), n)
+					for i := range c.groups {
+						all[fmt.Sprint(i)] = recorded(2, n, value)
+					}
+					if to == stateFile {
+						s.journal.at = journalSize
+					}
+					require.NoError(b, s.Persist(all))
 				}
-			}
-			b.ReportMetric(float64(c.groups)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
-		})
+				b.ReportMetric(float64(c.groups)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+			})
+		}
 	}
 }
