@@ -142,11 +142,11 @@ func scenes() []scene {
 		}),
 		with("one voter more", func(s *scene) {
 			s.nodes, s.configured, s.stands, s.warm, s.life = 2, 1, []int{0}, true, 0
-			s.asks, s.crashes = ask("+b"), 1
+			s.asks, s.crashes = ask("+b", "-b"), 1
 		}),
 		with("from one voter to two to one", func(s *scene) {
 			s.nodes, s.configured, s.warm, s.recorded, s.life = 2, 1, true, true, 0
-			s.asks, s.crashes = ask("+b", "-a", "-b"), 1
+			s.asks, s.crashes = ask("+b", "-a", "-b"), 2
 		}),
 		with("from two voters to three", func(s *scene) {
 			s.nodes, s.configured, s.warm, s.recorded, s.life = 3, 2, true, true, 0

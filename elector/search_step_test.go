@@ -213,10 +213,14 @@ func (x *search) send(w *snapshot, node int, out *sent) error {
 }
 
 // supports checks that a node which forgot a vote in a crash supports no leader of a lower term
-// before one promise's time is over: that vote may be about to elect another. §3.1
+// before one promise's time is over: that vote may be about to elect another, §3.1. It never
+// acknowledges a record of that leader so that it counts: §15.2.
 func (x *search) supports(w *snapshot, node, to int, out *sent) error {
-	acks := x.parcels[out.parcel].msg.Kind == elector.HeartbeatAck
-	if !acks || x.state(w, node).EmbargoEnd <= noon(node) {
+	msg := &x.parcels[out.parcel].msg
+	counts := msg.Record.Term == msg.Term && msg.Entered <= msg.Term
+	switch {
+	case (msg.Kind == elector.HeartbeatAck || msg.Kind == elector.RecordAck) && counts:
+	case msg.Kind != elector.HeartbeatAck || x.state(w, node).EmbargoEnd <= noon(node):
 		return nil
 	}
 	for term := out.term + 1; term < mostTerms; term++ {

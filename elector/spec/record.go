@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -198,22 +199,18 @@ func Electable(committed elector.Record, up map[elector.Voter]elector.Record) bo
 			sets = append(sets, r.Voters)
 		}
 	}
-	votes := func(v elector.Voter, set elector.Roster) bool {
-		return v.Identity != (elector.Identity{}) && slices.Contains(set.Voters(), v)
-	}
-	candidate := false
-	for v := range up {
-		candidate = candidate || !slices.ContainsFunc(sets, func(set elector.Roster) bool {
-			return !votes(v, set)
-		})
-	}
-	return candidate && !slices.ContainsFunc(sets, func(set elector.Roster) bool {
+	in := map[elector.Voter]int{} // how many of the sets
+	for _, set := range sets {
 		have := 0
-		for v := range up {
-			if votes(v, set) {
+		for _, v := range set.Voters() {
+			if _, ok := up[v]; ok && v.Identity != (elector.Identity{}) {
 				have++
+				in[v]++
 			}
 		}
-		return have < elector.Majority(len(set.Voters()))
-	})
+		if have < elector.Majority(len(set.Voters())) {
+			return false
+		}
+	}
+	return slices.Contains(slices.Collect(maps.Values(in)), len(sets))
 }
