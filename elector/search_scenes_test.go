@@ -169,6 +169,11 @@ func scenes() []scene {
 			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
 			s.asks, s.losses = ask("publish"), 1
 		}),
+		with("five voters, a record, two have crashed", func(s *scene) {
+			s.nodes, s.stands, s.warm, s.recorded, s.life = 5, []int{0, 1}, true, true, 0
+			s.asks = ask("publish")
+			s.past = []past{1: {3, 3, 1}, 2: {3, 3, 1}} // while the others follow a in term 2
+		}),
 		with("from three voters to two", func(s *scene) {
 			s.nodes, s.stands, s.warm, s.recorded, s.life = 3, []int{0, 1}, true, true, 0
 			s.asks, s.cuts = ask("-c"), 1
