@@ -57,6 +57,14 @@ func TestALoneVoterKeepsItsRecord(t *testing.T) {
 		require.Equal(t,
 			cluster.Record{LSN: first, ValueLSN: first, Value: []byte("x"), Voters: voters}, r)
 
+		l.Release()
+		next := c.lead()
+		_, err = l.Publish(t.Context(), []byte("y"))
+		require.ErrorIs(t, err, cluster.ErrNotLeader, "the node leads, but not by this leadership")
+		_, err = l.Record(t.Context())
+		require.ErrorIs(t, err, cluster.ErrNotLeader)
+		next.Release()
+
 		c.Restart("a")
 		require.Equal(t, cluster.Record{}, c.Node("a").Default().Record(), "nobody has named one yet")
 		r, err = c.lead().Record(t.Context())

@@ -161,3 +161,64 @@ func TestMistakesWithVoters(t *testing.T) {
 		})
 	}
 }
+
+// A node with an address to join and no voters observes, learns who votes, and restarts. Then it
+// takes the place of voters that are dead, of one that lives, and of its own lost disk.
+func TestVotersAreReplaced(t *testing.T) {
+	withCluster(t, five[:4], func(t *testing.T, c *testCluster) {
+		l := c.lead()
+		d := c.Node("d").Default()
+		_, err := d.Campaign(t.Context())
+		require.ErrorIs(t, err, cluster.ErrNotCandidate)
+		at, err := d.Publish(t.Context(), []byte("x"), cluster.PublishOptions{})
+		require.NoError(t, err)
+		c.Restart("d")
+		c.requireRecord("x", at)
+		own := c.Node("d").Status()
+		require.Equal(t, three, own.Groups[0].Voters)
+		require.False(t, own.Groups[0].Candidate)
+		require.Nil(t, own.Groups[0].Record.Configured)
+
+		dead := c.others(l.Node())[0]
+		c.Crash(dead)
+		time.Sleep(time.Second)
+		var dry, told []string
+		require.NoError(t, c.Node("d").ReplaceVoter(t.Context(), dead, "d",
+			cluster.DryRun(), steps(&dry)))
+		require.Equal(t, three, c.Node("d").Status().Groups[0].Voters)
+		require.NoError(t, c.Node("d").ReplaceVoter(t.Context(), dead, "d", steps(&told)))
+		require.Equal(t, []string{"default: " + string(dead) + " is removed; the voters are then " +
+			strings.Join(namesWithout(three, dead), ", "), "default: d becomes a voter; the voters are then " +
+			strings.Join(append(namesWithout(three, dead), "d"), ", ")}, dry)
+		require.Contains(t, told, "default: d is a voter")
+		require.True(t, c.Node("d").Status().Groups[0].Candidate)
+
+		c.Start(dead) // it was removed while it was down
+		time.Sleep(election)
+		back := c.Node(dead).Status().Groups[0]
+		require.Equal(t, c.Leader(), back.Leader)
+		require.NotContains(t, back.Voters, dead)
+		require.Equal(t, three, back.Record.Configured)
+
+		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), "d", dead), "one that lives")
+		c.Stop("d")
+		c.requireVoters("abc")
+		c.Crash(dead)
+		c.Replace(dead)
+		c.Start(dead)
+		time.Sleep(election)
+		require.ErrorContains(t, c.Node(dead).AddVoter(within(t, time.Minute), dead), "replace it")
+		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), dead, dead))
+		c.requireVoters("abc")
+		c.requireRecord("x", at)
+	}, clustertest.Configure(firstThree))
+}
+
+func namesWithout(ids []cluster.NodeID, id cluster.NodeID) (names []string) {
+	for _, other := range ids {
+		if other != id {
+			names = append(names, string(other))
+		}
+	}
+	return names
+}
