@@ -47,6 +47,8 @@ type call struct {
 	Size    int       // of the value
 	At      int       // where Value belongs in it
 	Value   []byte    // the next part; the whole value when all are there
+
+	came time.Time // when the newest part did
 }
 
 // reply answers a call.
@@ -62,7 +64,11 @@ func (r *reply) err() error {
 	if r.Code == 0 {
 		return nil
 	}
-	return &calledError{words.Printable(r.Text, maxText), outcomes[min(int(r.Code), len(outcomes)-1)]}
+	is := ErrUnknown // of a newer build
+	if int(r.Code) < len(outcomes) {
+		is = outcomes[r.Code]
+	}
+	return &calledError{words.Printable(r.Text, maxText), is}
 }
 
 // calledError is an error that another node returned.
@@ -156,9 +162,10 @@ func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
 		switch {
 		case errors.Is(err, ErrUnknown) && repeat:
 			doubt = err
-		case errors.Is(err, ErrConflict) && doubt != nil: // perhaps with its own value
+		case errors.Is(err, elector.ErrNotLeader) || errors.Is(err, errWaiting):
+		case err != nil && doubt != nil: // a conflict may be with its own value
 			return r, doubt
-		case !errors.Is(err, elector.ErrNotLeader) && !errors.Is(err, errWaiting):
+		default:
 			return r, err
 		}
 		if why = err; told != nil {
@@ -289,6 +296,11 @@ func (l *Loop) called(from elector.NodeID, group string, body []byte) {
 		c.Value, c.At = append(before.Value, c.Value...), 0
 	}
 	delete(s.incoming, of)
+	if c.came = time.Now(); s.serving+len(s.incoming) >= maxCalls {
+		maps.DeleteFunc(s.incoming, func(_ origin, o *call) bool { // given up by the asker
+			return c.came.Sub(o.came) > shortWait
+		})
+	}
 	switch {
 	case c.At != 0: // it has too many requests, and has said so
 	case c.Size > elector.MaxValue || len(c.Value) > c.Size || len(c.Match) > 1: // a broken build
