@@ -9,9 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // disk is the disk of a member. All processes of the member use it, one after another.
@@ -21,6 +27,23 @@ type disk struct {
 	mu   sync.Mutex // held while the file is written
 	mode diskMode
 	free chan struct{} // closed when the mode changes
+
+	known atomic.Pointer[elector.Identity] // see identity
+}
+
+// identity is that of the data directory on the disk, which has one.
+func (d *disk) identity() elector.Identity {
+	if known := d.known.Load(); known != nil {
+		return *known
+	}
+	text, err := os.ReadFile(filepath.Join(d.dir, "IDENTITY"))
+	if err != nil {
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(text), "identity ")
+	id := elector.Identity(uuid.MustParse(after[:36]))
+	d.known.Store(&id)
+	return id
 }
 
 // diskMode is what the disk does with a write.

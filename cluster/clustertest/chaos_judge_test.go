@@ -35,6 +35,7 @@ type judge struct {
 	newest  lsn.Term // that anybody has led in
 	by      *process
 	links   map[*process]map[cluster.NodeID]uint64 // the boot at the other end of the newest link
+	account account
 }
 
 // line is a line of the log.

@@ -51,6 +51,13 @@ func (m *supervised) kill(span time.Duration) {
 	}
 }
 
+// blackout ends all processes at one moment.
+func (w *world) blackout(s step) {
+	for _, m := range w.members {
+		m.kill(s.span)
+	}
+}
+
 // away keeps the supervisor from starting the member for a while.
 func (m *supervised) away(span time.Duration) {
 	m.wanted = false

@@ -72,6 +72,9 @@ func (p *process) run() {
 	} else {
 		go p.work()
 	}
+	if p.w.keeps() && !p.isCopy {
+		go p.publishAll()
+	}
 	for _, name := range p.w.elections[1:] {
 		go p.takePart(name)
 	}

@@ -81,6 +81,9 @@ var ops = []struct {
 	{"step-down", op{4, false, 4 * time.Second, each((*supervised).stepDown)}},
 	{"unfit", op{4, false, 5 * time.Second, each((*supervised).unfit)}},
 	{"maintenance", op{4, false, longestMaintenance, each((*supervised).maintain)}},
+	{"turn", op{8, false, 0, each((*supervised).turn)}},
+	{"power", op{2, false, 2 * time.Second, (*world).blackout}},
+	{"wipe", op{6, false, 3 * time.Second, each((*supervised).wipe)}},
 }
 
 // longestMaintenance is the longest pause of elections.

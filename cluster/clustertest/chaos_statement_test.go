@@ -59,12 +59,22 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 	if broken == nil {
 		now := time.Since(s.w.judge.began)
 		broken = held.Step(&spec.Step{
-			Now: now, Node: id, Clock: behind(now - time.Duration(step.State.Now)), Timing: &s.w.timing,
+			Now: now, Node: id, Identity: p.disk.identity(),
+			Clock: behind(now - time.Duration(step.State.Now)), Timing: &s.w.timing,
 			Effects: step.Effects, State: &step.State, Lease: step.Lease,
 		}, step.In)
 	}
 	if broken != nil {
 		s.w.judge.breaks("statement: "+broken.Rule, "election %s: %s", step.Group, broken.Detail)
+	}
+}
+
+// wiped records that a member lost its disk.
+func (s *statement) wiped(m *supervised) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, held := range s.clusters {
+		held.Wiped(m.id)
 	}
 }
 

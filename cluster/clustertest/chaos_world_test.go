@@ -31,6 +31,7 @@ type world struct {
 	calm      chan struct{} // closed when all faults have ended
 	beside    []*process    // copies that run
 	calls     atomic.Int64  // of the applications that have not returned
+	wiped     *supervised   // its disk was lost, and it is not a voter again
 }
 
 // play runs a schedule, and returns what happened: the violation of a rule, if
@@ -79,6 +80,7 @@ func (w *world) play() {
 	w.endFaults()
 	w.settle()
 	w.stop()
+	w.keep()
 }
 
 // bootTime is longer than a first election takes.
