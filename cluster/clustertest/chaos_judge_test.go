@@ -146,7 +146,7 @@ func (j *judge) pauses(p *process) {
 func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	w := &work{p: p, l: l, deadline: l.Deadline()}
+	w := &work{p: p, l: l, deadline: deadlineOf(l)}
 	w.timer = time.AfterFunc(time.Until(w.deadline), j.look)
 	j.works = append(j.works, w)
 	j.noteLocked("%s works in term %d", p.name, l.Term())
@@ -214,6 +214,14 @@ func (j *judge) lookLocked() {
 // leads reports whether the node of the process says that it leads. A paused one says nothing.
 func (p *process) leads() bool { return !p.Killed() && !p.Paused() && p.node.IsLeader() }
 
+// deadlineOf is the deadline of a leadership. That of a sole voter has none until there are more.
+func deadlineOf(l *cluster.Leadership) time.Time {
+	if d := l.Deadline(); !d.IsZero() {
+		return d
+	}
+	return time.Now().Add(24 * time.Hour)
+}
+
 // lookAtDeadline checks that a deadline does not move forward once it has passed or the work was
 // told to stop. It looks again at the deadline.
 func (j *judge) lookAtDeadline(w *work, now time.Time) {
@@ -221,7 +229,7 @@ func (j *judge) lookAtDeadline(w *work, now time.Time) {
 		return
 	}
 	told := w.l.Context().Err() != nil
-	deadline := w.l.Deadline()
+	deadline := deadlineOf(w.l)
 	if deadline.After(w.deadline) && (w.told || now.After(w.deadline)) {
 		j.breaksLocked("a deadline stays", "that of %s moved on by %s, to %s from now",
 			w.p.name, deadline.Sub(w.deadline), deadline.Sub(now))
