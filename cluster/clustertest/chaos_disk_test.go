@@ -168,16 +168,25 @@ func (d *disk) tear(p *process, write func() error) error {
 // undo takes back some sectors of what was written to a file.
 func (d *disk) undo(p *process, name string, before []byte) error {
 	const sector = 512
+	end := 0
 	after, err := os.ReadFile(filepath.Join(d.dir, name))
 	if err != nil {
 		return err
 	}
 	before = append(before, make([]byte, max(0, len(after)-len(before)))...)
+	last := []byte(nil) // the newest sector that was changed, and what it was
 	for at := 0; at < len(before); at += sector {
 		is, was := after[at:at+sector], before[at:at+sector]
-		if !bytes.Equal(is, was) && (at < torable[name] || p.writes.Below(2) == 0) {
+		if bytes.Equal(is, was) {
+			continue
+		}
+		if last = was; at < torable[name] || p.writes.Below(2) == 0 {
 			copy(is, was)
 		}
+		end = at
+	}
+	if name == "state.journal" && last != nil { // the seal, which follows when the batch is on disk
+		copy(after[end:], last)
 	}
 	return os.WriteFile(filepath.Join(d.dir, name), after, 0o600)
 }
