@@ -72,7 +72,7 @@ func (p *process) run() {
 	} else {
 		go p.work()
 	}
-	if p.w.keeps() && !p.isCopy {
+	if p.w.keeps && !p.isCopy {
 		go p.publishAll()
 	}
 	for _, name := range p.w.elections[1:] {

@@ -63,9 +63,6 @@ func (j *judge) known() lsn.LSN {
 	return j.account.newest
 }
 
-// keeps reports whether the processes of this world keep a record.
-func (w *world) keeps() bool { return w.schedule.seed%3 != 0 }
-
 // publishAll publishes values until there are no more faults, and tells which versions the process
 // shows.
 func (p *process) publishAll() {
@@ -144,7 +141,7 @@ func (m *supervised) turn(time.Duration) {
 		_, ok := o.status()
 		return ok && o != m
 	})
-	if i < 0 || !m.w.keeps() || m.w.wiped == m {
+	if i < 0 || !m.w.keeps || m.w.wiped == m {
 		return
 	}
 	asked := m.w.members[i]
@@ -170,7 +167,7 @@ func (m *supervised) turn(time.Duration) {
 func (m *supervised) wipe(span time.Duration) {
 	w := m.w
 	leader := w.leader()
-	if leader == nil || leader == m || w.wiped != nil || !w.keeps() || !w.whole() ||
+	if leader == nil || leader == m || w.wiped != nil || !w.keeps || !w.whole() ||
 		len(w.elections) > 1 {
 		return
 	}
@@ -218,7 +215,7 @@ func (m *supervised) replace() {
 // keep writes the account to a file of the directory that CHAOS_HISTORIES names, if any.
 func (w *world) keep() {
 	dir := os.Getenv("CHAOS_HISTORIES")
-	if dir == "" || !w.keeps() {
+	if dir == "" || !w.keeps {
 		return
 	}
 	text, err := json.Marshal(w.judge.account)

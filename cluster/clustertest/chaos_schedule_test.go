@@ -18,6 +18,7 @@ type schedule struct {
 	steps  []step
 	// elections are those of every node: the default one, for its work, and perhaps another.
 	elections []string
+	keeps     bool // a record in the default election
 
 	swarm []int // the weights of the ops; in each schedule another half of them is 0
 }
@@ -92,7 +93,7 @@ const longestMaintenance = 8 * time.Second
 // draw returns the schedule of a seed.
 func draw(seed uint64, steps int) schedule {
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := schedule{seed: seed, voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
+	s := schedule{seed: seed, keeps: seed%3 != 0, voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
 		timing: elector.Article()}
 	if random.IntN(2) == 0 {
 		s.voters = s.voters[:3]

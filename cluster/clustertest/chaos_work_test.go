@@ -27,7 +27,7 @@ func (p *process) lead(l *cluster.Leadership) {
 	done := p.w.judge.begins(p, l)
 	for l.Context().Err() == nil && !p.givesUp() {
 		p.w.judge.token(p, l)
-		if p.w.keeps() {
+		if p.w.keeps {
 			p.readRecord(l)
 		}
 		select {
