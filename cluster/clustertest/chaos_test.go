@@ -50,9 +50,9 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
-// TestASeedGivesOneRun plays schedules twice, with one election and no record. Nothing random is left but what
-// the runtime draws for things that happen at one moment, so nearly all are equal; if anything else
-// drew from another source, hardly one would be. With more, much more happens at one
+// TestASeedGivesOneRun plays schedules twice, with one election and no record. Nothing random is
+// left but what the runtime draws for things that happen at one moment, so nearly all are equal; if
+// anything else drew from another source, hardly one would be. With more, much more happens at one
 // moment, as when a link of both ends.
 func TestASeedGivesOneRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
