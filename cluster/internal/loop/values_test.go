@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
@@ -449,4 +450,26 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 		d.dropTransfers(func(_ *group, of elector.NodeID) bool { return of != "c" })
 		require.Equal(t, len(value), sum(), "links were lost")
 	})
+}
+
+// Who votes by a record counts as a voter from when this node accepts it: its process, which may
+// get promises, its link, and its room in the mesh.
+func TestVotersOfARecordCount(t *testing.T) {
+	l, e := run(t, clock.System(), "a", "b", "c")
+	l.LinkUp(netmesh.PeerInfo{Node: "d", Boot: 7, Identity: uuid.New()})
+	l.LinkUp(netmesh.PeerInfo{Node: "guest", Boot: 1, Identity: uuid.New()})
+	require.False(t, l.IsVoter("d"))
+	l.view(func(d *Driver) {
+		m := offer(3, 0, nil)
+		m.Offer.Value = elector.Value{}
+		m.Offer.Voters = elector.NewRoster(elector.Voter{Node: "b"}, elector.Voter{Node: "d"})
+		d.isOffered(e.g, "b", m)
+		require.Equal(t, []elector.NodeID{"b", "d"}, e.g.machine.Electorate())
+		require.True(t, e.g.machine.State().Linked.Has(1), "the link to d counts")
+		require.EqualValues(t, 7, d.processes["d"].boot)
+		require.NotContains(t, d.processes, elector.NodeID("guest"))
+	})
+	require.True(t, l.IsVoter("d"))
+	require.True(t, l.IsVoter("c"), "by the configuration")
+	require.False(t, l.IsVoter("guest"))
 }
