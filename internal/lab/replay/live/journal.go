@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -75,7 +76,8 @@ func (e ending) endReign(h *history.History) {
 func (j *journal) line(l procs.Line) {
 	e, ok := l.Transition()
 	if !ok {
-		if l.Level == "" || l.Level == "error" {
+		declared := strings.Contains(l.Text, "voters were declared lost") // by the scenario
+		if l.Level == "" || l.Level == "error" && !declared {
 			problem := fmt.Sprintf("%s said: %s", l.Node, l.Text)
 			j.Add(l.Time, func(time.Duration) {
 				j.History.Problems = append(j.History.Problems, problem)
