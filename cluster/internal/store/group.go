@@ -119,7 +119,7 @@ func (s *state) age() {
 func (s *Store) Persist(groups map[string]Durable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, news := s.state.Load(), map[string]Durable{}
+	now, news := s.state.Load(), make(map[string]Durable, len(groups))
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		d, isNew, err := now.news(group, groups[group])
 		if err != nil {
