@@ -23,7 +23,7 @@ func (m *Machine) startRecord(r Record) {
 	s.Record = recordState{Accepted: r, Stored: r.LSN}
 	s.Term, s.Durable = max(s.Term, r.LSN.Term), max(s.Durable, r.LSN.Term)
 	s.Asked = s.Durable
-	m.renumber()
+	m.adopt()
 }
 
 // accept makes a record this node's own: §15.2. It goes to disk together with the term, which is
@@ -32,7 +32,7 @@ func (m *Machine) accept(r Record) {
 	s := &m.state
 	m.enterTerm(r.LSN.Term)
 	s.Record.Accepted = r
-	m.renumber()
+	m.adopt()
 	m.eff.Accept = r
 	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
 	if s.Role == Follower {

@@ -70,13 +70,22 @@ func (m *Machine) genuine(id NodeID, identity Identity) (voter int, ok bool) {
 // alone reports whether this node is the only voter: §3.3.
 func (m *Machine) alone() bool { return m.set.mayVote && len(m.set.voters) == 1 }
 
-// renumber makes the electorate that of the accepted record, and moves what is known by voter to
-// its indexes.
-func (m *Machine) renumber() {
+// adopt makes the electorate that of the accepted record. The support of a voter whose directory
+// the record does not name was given by name, and counts for the lease no more: §15.13.
+func (m *Machine) adopt() {
 	old := m.set.voters
-	if m.resolve(); slices.Equal(old, m.set.voters) {
-		return
+	if m.resolve(); !slices.Equal(old, m.set.voters) {
+		m.renumber(old)
 	}
+	for i, id := range m.set.ids {
+		if id == (Identity{}) && m.hasRecord() {
+			m.state.Leader.Support[i] = 0
+		}
+	}
+}
+
+// renumber moves what is known by voter to the indexes of other voters.
+func (m *Machine) renumber(old []NodeID) {
 	s, l := &m.state, &m.state.Leader
 	was, none := *l, leaderState{}
 	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority

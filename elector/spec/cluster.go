@@ -96,7 +96,10 @@ func (c *Cluster) Step(s *Step, in elector.Input) *Violation {
 	n := c.node(s.Node)
 	n.identity = s.Identity
 	leased := !c.checks.NoLeases
-	if leased {
+	counts, _ := c.counted(&n.accepted)
+	r, _ := in.(elector.Received)
+	// A node that does not vote promises nothing to a leader that it follows.
+	if leased && (r.Message.Kind != elector.LeaderHeartbeat || counts(n)) {
 		n.promises.hears(s, in)
 	}
 	if v := n.disk(c, in); v != nil {
