@@ -69,12 +69,13 @@ func (p *process) publishAll() {
 	go p.showAll()
 	dice := newDice(p.w.schedule.seed, p.name+" publishes")
 	for i := 0; p.isUp() && !p.Killed() && p.node.Err() == nil; i++ {
-		time.Sleep(time.Millisecond + dice.UpTo(2*time.Second))
-		p.Wait()
 		select {
 		case <-p.w.calm:
 			return
-		default:
+		case <-p.Life().Done():
+			return
+		case <-time.After(time.Millisecond + dice.UpTo(2*time.Second)):
+			p.Wait()
 			p.publish(fmt.Sprintf("%s.%d", p.name, i), dice.Below(3) == 0)
 		}
 	}
