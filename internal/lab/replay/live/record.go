@@ -121,20 +121,28 @@ func recordOf(ctx context.Context, n *procs.Node, last cluster.Record) (cluster.
 	return rec, nil
 }
 
+// forgetVoters makes the configuration in a file that of a node which joins.
+func forgetVoters(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	options := map[string]any{}
+	if err := yaml.Unmarshal(text, &options); err != nil {
+		return err
+	}
+	options["voters"], options["quorum"] = []string{}, 0
+	if text, err = yaml.Marshal(options); err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
 // rejoin prepares a process that is to start again: it knows no voters from now on, or has lost
 // some for good.
 func (r *run) rejoin(ctx context.Context, a scenario.Action, n *procs.Node) error {
 	if a.Join {
-		text, err := os.ReadFile(n.ConfigFile)
-		options := map[string]any{}
-		if err == nil {
-			err = yaml.Unmarshal(text, &options)
-		}
-		options["voters"], options["quorum"] = []string{}, 0
-		if text, err = yaml.Marshal(options); err == nil {
-			err = os.WriteFile(n.ConfigFile, text, 0o600)
-		}
-		if err != nil {
+		if err := forgetVoters(n.ConfigFile); err != nil {
 			return err
 		}
 	}
