@@ -15,7 +15,8 @@ type statement struct {
 	w        *world
 	mu       sync.Mutex
 	clusters map[string]*spec.Cluster            // by election
-	asked    map[part]map[lsn.Term]elector.Terms // what nodes asked the disk for, by the reserved term
+	asked    map[part]map[lsn.Term]elector.Terms // what nodes asked for first, by the reserved term
+	entered  map[part]lsn.Term                   // what the disks have
 	steps    int
 }
 
@@ -28,6 +29,7 @@ type part struct {
 func newStatement(w *world) *statement {
 	s := &statement{
 		w: w, clusters: map[string]*spec.Cluster{}, asked: map[part]map[lsn.Term]elector.Terms{},
+		entered: map[part]lsn.Term{},
 	}
 	for _, group := range w.elections {
 		s.clusters[group] = spec.NewCluster(w.voters, elector.Majority(len(w.voters)), spec.Checks{})
@@ -47,13 +49,18 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 	var broken *spec.Violation
 	switch in := step.In.(type) {
 	case elector.Start:
-		s.asked[own] = map[lsn.Term]elector.Terms{}
+		s.asked[own], s.entered[own] = map[lsn.Term]elector.Terms{}, in.Term
 		reserved := max(in.Term, in.Reserved)
 		broken = held.Booted(id, elector.Terms{Entered: in.Term, Reserved: reserved})
 	case elector.Persisted:
-		broken = held.Durable(id, s.asked[own][in.Term])
+		// Several requests may have reserved the same. The first of them is on disk for certain, the
+		// term of the record, and what was there before.
+		t := s.asked[own][in.Term]
+		t.Entered = max(t.Entered, in.Record.Term, s.entered[own])
+		s.entered[own] = t.Entered
+		broken = held.Durable(id, t)
 	}
-	if t := step.Effects.Persist; t != (elector.Terms{}) {
+	if t := step.Effects.Persist; s.asked[own][t.Reserved] == (elector.Terms{}) {
 		s.asked[own][t.Reserved] = t
 	}
 	if broken == nil {
@@ -85,6 +92,7 @@ func (s *statement) gone(p *process) {
 	for group, held := range s.clusters {
 		held.Gone(p.m.id)
 		delete(s.asked, part{p, group})
+		delete(s.entered, part{p, group})
 	}
 }
 
