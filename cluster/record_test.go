@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -229,5 +232,56 @@ func TestALeaderThatIsCutOffPublishesNothing(t *testing.T) {
 		o.Heal()
 		require.ErrorIs(t, <-lost, cluster.ErrUnknown, "the next value came before the news")
 		o.requireRecord("after", at)
+	})
+}
+
+// A leader that was held up past its lease notices that in the step in which it is to write.
+func TestAValueThatWasNotWrittenIsNotAcknowledged(t *testing.T) {
+	var victim atomic.Pointer[cluster.NodeID]
+	var gates atomic.Int32
+	hold := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		h.Gate = func() { // the second time the driver has the call, and has not stepped
+			if who := victim.Load(); who != nil && *who == id && gates.Add(1) == 2 {
+				victim.Store(nil)
+				time.Sleep(20 * time.Second)
+			}
+		}
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		leader := c.elect()
+		publish := func(value string) error {
+			_, err := leader.Default().Publish(t.Context(), []byte(value), cluster.PublishOptions{})
+			return err
+		}
+		require.NoError(t, publish("first"))
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		id := leader.ID()
+		victim.Store(&id)
+		err := publish("second")
+		time.Sleep(10 * time.Second)
+		value := string(leader.Default().Record().Value)
+		require.Equal(t, err == nil, value == "second", "%q, %v", value, err)
+	}, hold)
+}
+
+func TestAnEmptyValueReplacesTheOneBefore(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		c.elect()
+		open := func() *cluster.Election {
+			e, err := c.Node("a").Election("g", cluster.ElectionConfig{})
+			require.NoError(t, err)
+			return e
+		}
+		e := open()
+		for _, value := range []string{"first", "second", ""} {
+			_, err := e.Publish(t.Context(), []byte(value), cluster.PublishOptions{})
+			require.NoError(t, err)
+		}
+		require.NoError(t, e.Close(t.Context()))
+		e = open()
+		time.Sleep(time.Minute)
+		require.NotZero(t, e.Record().LSN)
+		require.Empty(t, e.Record().Value)
 	})
 }

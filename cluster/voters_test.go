@@ -116,6 +116,8 @@ func TestMistakesWithVoters(t *testing.T) {
 	}{
 		"nobody":  {voters: 3, call: add("x"), want: "has no link to x: start it"},
 		"no name": {voters: 3, call: add(""), want: "and names it"},
+		"a long name": {voters: 3, call: add(cluster.NodeID(strings.Repeat("n", 255))),
+			want: "255 bytes long, and the limit is 128"},
 		"down": {voters: 3, prepare: func(c *testCluster) { c.Stop("d"); time.Sleep(time.Second) },
 			call: add("d"), want: "has no link to d"},
 		"the last": {voters: 1, call: remove("a"), want: "a is the only voter: add another one first"},

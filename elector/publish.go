@@ -221,6 +221,9 @@ func (m *Machine) Changeable(c ChangeVoters) error {
 	case c.Remove != "" && m.reachWithout(leaving) < Majority(len(m.set.voters)-1):
 		return fmt.Errorf("without %q too few of the voters %s are connected", c.Remove,
 			list(m.set.voters))
+	case c.Add.Node != "" && NameProblem(c.Add.Node) != "":
+		return fmt.Errorf("%q cannot be a voter: its name is %s", c.Add.Node,
+			NameProblem(c.Add.Node))
 	case c.Add.Node != "" && known:
 		return fmt.Errorf("%q is a voter already", c.Add.Node)
 	case c.Add.Node != "" && c.Add.Identity == (Identity{}):

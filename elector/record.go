@@ -56,12 +56,13 @@ func ParseRoster(text []byte) (Roster, error) {
 	r := Roster{string(text)}
 	last, n := NodeID(""), 0
 	for rest := text; len(rest) > 0; n++ {
-		size := 1 + int(rest[0]) + len(Identity{})
+		end := 1 + int(rest[0]) // of the name; 1+rest[0] would be a byte
+		size := end + len(Identity{})
 		if len(rest) < size {
 			return Roster{}, fmt.Errorf("voters: %d bytes are left for voter %d, it needs %d",
 				len(rest), n+1, size)
 		}
-		name := NodeID(rest[1 : 1+rest[0]])
+		name := NodeID(rest[1:end])
 		switch {
 		case NameProblem(name) != "":
 			return Roster{}, fmt.Errorf("voters: name %q is %s", name, NameProblem(name))
@@ -97,7 +98,7 @@ func (r *Roster) UnmarshalText(text []byte) error {
 func (r Roster) Voters() []Voter {
 	var voters []Voter
 	for rest := r.text; rest != ""; {
-		name, after := rest[1:1+rest[0]], rest[1+rest[0]:]
+		name, after := rest[1:1+int(rest[0])], rest[1+int(rest[0]):]
 		v := Voter{Node: NodeID(name)}
 		rest = after[copy(v.Identity[:], after):]
 		voters = append(voters, v)

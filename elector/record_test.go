@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -38,6 +39,7 @@ func TestWhatARosterCannotBe(t *testing.T) {
 		"voters: there are 33, it must be 1 to 32":           many.Bytes(),
 		`voters: name "*" is that of all members`:            append([]byte{1, '*'}, one[2:]...),
 		"voters: 1 bytes are left for voter 1, it needs 17":  {0},
+		"is 255 bytes long, and the limit is 128":            bytes.Repeat([]byte{255}, 300),
 		"voters: 2 bytes are left for voter 1, it needs 272": {255, 1},
 		`voters: name "" is empty`:                           make([]byte, 17),
 	} {

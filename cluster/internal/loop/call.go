@@ -305,8 +305,11 @@ func (l *Loop) called(from elector.NodeID, group string, body []byte) {
 	case c.At != 0: // it has too many requests, and has said so
 	case c.Size > elector.MaxValue || len(c.Value) > c.Size || len(c.Match) > 1: // a broken build
 	case s.serving+len(s.incoming) >= maxCalls:
-		// Who gets no reply knows less than who gets this one.
-		go l.answer(from, group, reply{ID: c.ID},
+		// Who gets no reply knows less than who gets this one. It does not wait for room: a peer
+		// that sends one request after another must not hold up goroutines here.
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		go l.answer(ctx, from, group, reply{ID: c.ID},
 			fmt.Errorf("%w: it has too many requests", errWaiting))
 	case len(c.Value) < c.Size:
 		s.incoming[of] = &c
@@ -334,14 +337,18 @@ func (l *Loop) serve(from elector.NodeID, group string, c *call) {
 	default:
 		r.Text, err = l.change(ctx, e, c.Change)
 	}
-	l.answer(from, group, r, err)
+	ctx, stop := context.WithTimeout(context.Background(), shortWait)
+	defer stop()
+	l.answer(ctx, from, group, r, err)
 	l.calls.mu.Lock()
 	l.calls.serving--
 	l.calls.mu.Unlock()
 }
 
-// answer sends the reply to a call.
-func (l *Loop) answer(to elector.NodeID, group string, r reply, err error) {
+// answer sends the reply to a call. Until ctx ends it waits for room.
+func (l *Loop) answer(
+	ctx context.Context, to elector.NodeID, group string, r reply, err error,
+) {
 	if err != nil {
 		is := func(o error) bool { return o != nil && errors.Is(err, o) }
 		r.Code, r.Text = uint8(max(slices.IndexFunc(outcomes, is), 0)), err.Error()
@@ -349,7 +356,5 @@ func (l *Loop) answer(to elector.NodeID, group string, r reply, err error) {
 			r.Code = uint8(slices.Index(outcomes, errWaiting)) // as ctx of a value that was not written
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), shortWait)
-	defer cancel()
 	_ = l.notify(ctx, to, group, noteAnswer, &r) // the end of the link tells the asker
 }

@@ -232,7 +232,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 		if len(e.Transitions) > 0 {
 			d.noteLed()
 		}
-		g.showRecord()
+		g.showRecord(&e)
 		g.signalHandoverEnd()
 		d.join(g, slices.Clone(e.Joined)) // the next step reuses it
 	}

@@ -65,6 +65,9 @@ func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
 	}
 	settled := st.InSync && st.Accepted.LSN == st.Committed.LSN
 	for _, before := range c.Assumed {
+		if _, err := d.judge(g, voters, before); err != nil {
+			return now, err
+		}
 		voters = before.apply(voters, elector.Identity{})
 	}
 	if now, err = d.judge(g, voters, c); now.done && !settled {
@@ -122,13 +125,16 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	refuse := func(format string, args ...any) (progress, error) {
 		return progress{}, fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
 	}
-	change, after := d.input(c), c.apply(voters, d.identity(c.Add))
+	change := d.input(c)
 	old, isVoter := voters.Find(c.Add + c.Remove)
 	another := old.Identity != (elector.Identity{}) && change.Add.Identity != (elector.Identity{}) &&
 		old.Identity != change.Add.Identity
+	wrong := elector.NameProblem(c.Add + c.Remove)
 	switch {
 	case (c.Add == "") == (c.Remove == ""):
 		return refuse("a change adds one voter or removes one, and names it")
+	case wrong != "":
+		return refuse("%q is no voter: its name is %s", c.Add+c.Remove, wrong)
 	case c.Add != "" && isVoter && another:
 		return refuse("%s is a voter with the data directory %s, and runs on %s: replace it",
 			c.Add, old.Identity, change.Add.Identity)
@@ -138,7 +144,9 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 		return refuse("%s was declared lost in an emergency: readmit it first, on every node", c.Add)
 	case c.Remove != "" && !isVoter:
 		return progress{done: true, text: fmt.Sprintf("%s is no voter", c.Remove)}, nil
-	case len(after.Voters()) == 0:
+	}
+	after := c.apply(voters, d.identity(c.Add))
+	if len(after.Voters()) == 0 {
 		return refuse("%s is the only voter: add another one first", c.Remove)
 	}
 	if linked, knows := d.calls.link(c.Add); c.Add != "" && !linked {

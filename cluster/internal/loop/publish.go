@@ -133,15 +133,20 @@ func (d *Driver) mayBegin(g *group) error {
 	return nil
 }
 
-// showRecord shows the record that is committed after a step, and answers who published it.
-func (g *group) showRecord() {
+// showRecord shows the record that is committed after a step with these effects, and answers who
+// published it.
+func (g *group) showRecord(e *elector.Effects) {
 	newest, committed := g.machine.Versions()
 	if newest != g.newest {
 		g.newest = newest
 		g.setVoter(g.machine.MayVote())
 	}
 	if w := g.writing; w != nil && w.lsn == (lsn.LSN{}) {
-		w.lsn = newest
+		if w.lsn = e.Accept.LSN; w.lsn == (lsn.LSN{}) || w.lsn != e.Accept.Value.LSN {
+			// The machine wrote nothing: its lease had ended when the step began.
+			w.done <- answer[lsn.LSN]{err: elector.ErrNotLeader}
+			g.writing = nil
+		}
 	}
 	old := g.Recorded()
 	if committed == old.Record.LSN || committed == (lsn.LSN{}) {

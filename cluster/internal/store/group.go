@@ -53,11 +53,14 @@ func (s *Store) Group(name string) (Durable, error) {
 // value returns that of a group's record.
 func (s *Store) value(group string) (value []byte, err error) {
 	r := s.state.Load().Records[group]
+	if r.Value.Size == 0 {
+		return nil, nil
+	}
 	value, pending := s.values[group]
-	if !pending && r.Value.Size > 0 {
+	if !pending {
 		value, err = s.file.value(group)
 	}
-	if err == nil && r.Value.Size > 0 && sha256.Sum256(value) != r.Value.Hash {
+	if err == nil && sha256.Sum256(value) != r.Value.Hash {
 		err = fmt.Errorf("group %q: a value of %d bytes is not that of %s", group, len(value), r)
 	}
 	return value, err
@@ -205,11 +208,11 @@ func (s *state) set(news map[string]Durable, values map[string][]byte) {
 		s.Records = map[string]elector.Record{}
 	}
 	for group, d := range news {
-		if d.Record != (elector.Record{}) {
-			s.Records[group] = d.Record
-		}
-		if len(d.Value) > 0 {
-			values[group] = d.Value
+		if r := d.Record; r != (elector.Record{}) {
+			if r.Value.Hash != s.Records[group].Value.Hash {
+				values[group] = d.Value // may be empty
+			}
+			s.Records[group] = r
 		}
 		s.Groups[group] = uint64(d.Terms.Reserved)
 		delete(s.Entered, group)

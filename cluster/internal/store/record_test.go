@@ -101,7 +101,7 @@ func TestValuesOfTheNewestCommitAreWrittenAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 	for range 2 { // this start may fail, too
 		s = existing(t, dir)
-		require.Equal(t, map[string][]byte{"a": []byte("value")}, s.values)
+		require.Equal(t, map[string][]byte{"a": []byte("value"), "b": nil}, s.values)
 		require.NoError(t, s.Close())
 		s, err = Open(dir, alice)
 		require.NoError(t, err)
