@@ -60,7 +60,8 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 		s.entered[own] = t.Entered
 		broken = held.Durable(id, t)
 	}
-	if t := step.Effects.Persist; s.asked[own][t.Reserved] == (elector.Terms{}) {
+	none := elector.Terms{}
+	if t := step.Effects.Persist; t != none && s.asked[own][t.Reserved] == none {
 		s.asked[own][t.Reserved] = t
 	}
 	if broken == nil {

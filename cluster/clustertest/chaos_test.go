@@ -26,7 +26,7 @@ const stepsOfASchedule = 40
 // command that runs it again. CHAOS_SEEDS says how many schedules are played.
 func TestRandomSchedules(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives one run
-	seeds, err := newSeeds(chaosSeeds(t, 16))
+	seeds, err := newSeeds(chaosSeeds(t, 8))
 	require.NoError(t, err)
 	broken, played := map[string][]uint64{}, map[string]int{}
 	defer func() { t.Logf("%d schedules: %v", len(seeds), played) }()

@@ -192,6 +192,8 @@ func TestRandomFaults(t *testing.T) {
 			b, v := table{head: "timing"}, c.judge(0)
 			b.add(v, name)
 			t.Log(c.did, &b)
+			c.mu.Lock() // the processes still report
+			defer c.mu.Unlock()
 			require.Empty(t, append(v.wrong(), unlike(c.records)...))
 		})
 	}
