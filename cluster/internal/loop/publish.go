@@ -120,8 +120,9 @@ func (d *Driver) mayWrite(g *group, w *write, why error) error {
 	return why
 }
 
-// mayBegin returns why the election must not get its first record: until there is one, nothing but
-// equal configurations makes sure that all count the same voters.
+// mayBegin returns why the election must not get its first record yet. Before that record, only
+// equal configurations make sure that all nodes count the same voters. After it, a voter of a build
+// that knows no records hears of no leader.
 func (d *Driver) mayBegin(g *group) error {
 	if newest, _ := g.machine.Versions(); newest != (lsn.LSN{}) {
 		return nil
@@ -129,6 +130,12 @@ func (d *Driver) mayBegin(g *group) error {
 	if why := d.Differs(); why != "" {
 		return fmt.Errorf("%w: before the first record every connected node must be configured with "+
 			"the same voters, or none: %s", ErrRefused, why)
+	}
+	for _, id := range d.Voters {
+		if linked, knows := d.calls.link(id); linked && !knows {
+			return fmt.Errorf("%w: voter %s runs a build that knows no records: upgrade it",
+				ErrRefused, id)
+		}
 	}
 	return nil
 }

@@ -185,6 +185,35 @@ func TestValuesReachEveryNode(t *testing.T) {
 	}
 }
 
+// A voter of an older build would hear of no leader once there is a record.
+func TestTheFirstRecordWaitsForOlderVoters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := meet(t, memnet.New(), abc)
+		time.Sleep(30 * time.Second)
+		leads := slices.IndexFunc(all, func(m *member) bool {
+			e, err := m.Lookup("first")
+			require.NoError(t, err)
+			return e.Leading()
+		})
+		m := all[leads]
+		e, err := m.Lookup("first")
+		require.NoError(t, err)
+		older := all[(leads+1)%3].id
+		for _, knows := range []bool{false, true} {
+			m.calls.mu.Lock()
+			m.calls.links[older] = knows
+			m.calls.mu.Unlock()
+			_, err := m.PublishHere(t.Context(), e, Write{Value: []byte("x")})
+			if knows {
+				require.NoError(t, err)
+				continue
+			}
+			require.ErrorIs(t, err, ErrRefused)
+			require.ErrorContains(t, err, string(older)+" runs a build that knows no records: upgrade it")
+		}
+	})
+}
+
 // Values come although links are lost in the middle, and whoever missed some gets the newest.
 func TestValuesSurviveTheLossOfLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
