@@ -136,7 +136,10 @@ func changingVoters(
 ) *cobra.Command {
 	var dryRun bool
 	var timeout time.Duration
-	cmd := &cobra.Command{Use: use, Args: cobra.RangeArgs(1, most)}
+	cmd := &cobra.Command{Use: use}
+	if most > 1 {
+		cmd.Args = cobra.RangeArgs(1, most)
+	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done, or what is wrong")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "longest wait for the end of the change")
 	return asking(cmd, most, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
