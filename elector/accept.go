@@ -164,15 +164,13 @@ type RecordStatus struct {
 	InSync bool
 	Behind []NodeID     // leader: the voters that have not acknowledged Accepted, sorted
 	Change ChangeVoters // leader: the change of voters that it is asked for and has not written
-	// Follows is whether the leader's lease follows the last change of voters: §15.9.
-	Follows bool
 }
 
 // Record returns what this node knows of the record, as of the last step.
 func (m *Machine) Record() RecordStatus {
 	r, w := &m.state.Record, &m.state.Leader.Writing
 	st := RecordStatus{Accepted: r.Accepted, Stored: r.Stored, Committed: r.Shown,
-		InSync: m.inSync(), Change: w.Change, Follows: m.leaseFollows()}
+		InSync: m.inSync(), Change: w.Change}
 	if m.state.Role == Leader && m.hasRecord() {
 		st.Behind = m.names(func(voter int) bool { return !m.hasStored(voter) })
 	}

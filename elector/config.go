@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector/detector"
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -23,10 +22,9 @@ type Config struct {
 	// Identity is that of this node's data directory. Without it the node cannot lead an election
 	// with a record, and does not vote in one.
 	Identity Identity
-	// Lost are voters that an emergency declared lost for ever: they are none of a record whose
-	// term is at most LostUntil.
-	Lost      []NodeID
-	LostUntil lsn.Term
+	// Lost are the data directories that an emergency declared lost for ever, each under its name:
+	// they are voters of no record. The zero Identity is one that no leader has met.
+	Lost []Voter
 	// NotCandidate makes a voter that votes but never stands for election.
 	NotCandidate bool
 	// Priority ranks nodes that stand at the same moment; higher wins, the node

@@ -80,10 +80,14 @@ const (
 	// AnomalyTermLeap: a voter's term is more than 2^32 above this node's, more than any
 	// emergency raises it, or the terms of a minute rose too much. It was not believed.
 	AnomalyTermLeap
+	// AnomalyOtherLineage: the record of a peer, or the leadership of one without a record, does not
+	// descend from the first record of this election. The message was ignored: §15.14.
+	AnomalyOtherLineage
 )
 
 var anomalyNames = [...]string{
 	"none", "absurd-term", "not-entitled", "two-leaders", "malformed", "term-leap",
+	"other-lineage",
 }
 
 // String returns the anomaly's name.
@@ -91,15 +95,20 @@ func (k AnomalyKind) String() string { return nameOf(anomalyNames[:], k, "anomal
 
 // Anomaly is one odd thing that a step met.
 type Anomaly struct {
-	Kind AnomalyKind
-	Peer NodeID
-	Term lsn.Term
-	Msg  Kind
+	Kind    AnomalyKind
+	Peer    NodeID
+	Term    lsn.Term
+	Msg     Kind
+	Lineage Identity // of the message; zero if it tells of no record
 }
 
 // String returns the anomaly on one line.
 func (a Anomaly) String() string {
-	return fmt.Sprintf("%s peer=%s term=%d message=%s", a.Kind, a.Peer, a.Term, a.Msg)
+	text := fmt.Sprintf("%s peer=%s term=%d message=%s", a.Kind, a.Peer, a.Term, a.Msg)
+	if a.Kind == AnomalyOtherLineage {
+		text += " lineage=" + a.Lineage.String()
+	}
+	return text
 }
 
 // String returns the effects, one a line, in the order in which a driver acts on them.

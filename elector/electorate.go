@@ -28,13 +28,12 @@ func (c *resolved) electorate(voters []NodeID, ids []Identity) electorate {
 	return e
 }
 
-// recorded is the electorate of a record. After an emergency the voters that were declared lost
-// are in none of those that are as old as that: §15.12.
+// recorded is the electorate of a record, without what an emergency declared lost: §15.12.
 func (c *resolved) recorded(r Record) electorate {
 	var voters []NodeID
 	var ids []Identity
 	for _, v := range r.Voters.Voters() {
-		if r.LSN.Term > c.LostUntil || !slices.Contains(c.Lost, v.Node) {
+		if !slices.Contains(c.Lost, v) {
 			voters, ids = append(voters, v.Node), append(ids, v.Identity)
 		}
 	}

@@ -18,5 +18,8 @@ func (m *Machine) At(s State, held []Envelope) *Machine {
 // is the machine's own.
 func (m *Machine) Held() []Envelope { return m.held }
 
+// LeaseFollows reports whether the lease of a leader follows the last change of voters: §15.9.
+func (m *Machine) LeaseFollows() bool { return m.leaseFollows() }
+
 // Valid reports whether the lease is valid at now.
 func (l Lease) Valid(now Time) bool { return now < l.End }

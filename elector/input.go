@@ -80,8 +80,9 @@ type Persisted struct {
 }
 
 // Publish asks a leader to write a value, of which the driver names size and hash. It is ignored
-// where Machine.Publishable says why not. The value is committed when Machine.Record shows it,
-// under the LSN that Machine.Record had for it after this step.
+// where Machine.Publishable says why not. In an election without a record the leader writes the
+// first one instead, which has no value (§15.14): ask again. The value is committed when
+// Machine.Record shows it, under the LSN that Machine.Record had for it after this step.
 type Publish struct{ Value Value }
 
 // ChangeVoters asks a leader to add a voter, whose Identity must be known, or to remove one: §15.8.

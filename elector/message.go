@@ -70,6 +70,7 @@ type Message struct {
 
 	// HeartbeatAck. The small fields stand together, so that a message is short.
 	MayStand bool // the sender may stand for election
+	Founded  bool // see Lineage
 	// Reach is the number of voters that the sender has links to, itself included; 0 from an older
 	// build, which does not say.
 	Reach uint8
@@ -113,6 +114,9 @@ type Message struct {
 	// LeaderHeartbeat it is that of the leader's newest; in HeartbeatAck and RecordAck that of the
 	// newest on the sender's disk; in RecordOffer that of Offer.
 	Record lsn.LSN
+	// Lineage and Founded are those of Offer, in other messages with a Record of the newest that the
+	// sender accepted: §15.14.
+	Lineage Identity
 	// Offer is the record in RecordOffer; it must not be changed.
 	Offer *Record
 	// Committed is in LeaderHeartbeat the LSN of the newest committed record.

@@ -9,6 +9,13 @@ import (
 // send puts a message among the effects. §2.4: a message that speaks for a term above those
 // reserved on disk is held back until it is reserved. No other code puts messages there.
 func (m *Machine) send(to NodeID, msg *Message) {
+	if msg.Record.Term != 0 { // §15.14
+		r := &m.state.Record.Accepted
+		if msg.Offer != nil {
+			r = msg.Offer
+		}
+		msg.Lineage, msg.Founded = r.Lineage, r.Founded
+	}
 	if msg.Term > m.state.Durable {
 		m.hold(Envelope{to, *msg})
 		return

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -32,6 +33,7 @@ var (
 	errUnmet     = fmt.Errorf("%w: too few voters have shown their data directories", ErrNotInSync)
 	errHandsOver = fmt.Errorf("%w: it hands over, and the successor needs the newest", ErrWriting)
 
+	errNoChange   = errors.New("a change adds one node that is no voter, or removes one voter")
 	errNoIdentity = errors.New("a record needs a node with a data directory")
 	errUnsafe     = errors.New("a record needs a safe election: UnsafeQuorum or UnsafeNoScouting is set")
 )
@@ -75,13 +77,16 @@ func (m *Machine) met() int {
 	return n
 }
 
-// publish writes a value: §15.3.
+// publish writes a value: §15.3. The first record has none: §15.14.
 func (m *Machine) publish(v Value) {
-	if m.Publishable() != nil {
-		return
+	switch {
+	case m.Publishable() != nil:
+	case m.hasRecord():
+		v.LSN = m.nextLSN()
+		m.write(v, m.roster(false))
+	default:
+		m.write(Value{}, m.roster(true))
 	}
-	v.LSN = m.nextLSN()
-	m.write(v, m.roster(!m.hasRecord()))
 }
 
 // nextLSN is that of the next record that this leader writes.
@@ -109,8 +114,12 @@ func (m *Machine) roster(bind bool) Roster {
 // write accepts a record of this leader's own, and sends it to its voters.
 func (m *Machine) write(v Value, voters Roster) {
 	l := &m.state.Leader
-	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters}
-	w := &l.Writing
+	w, old := &l.Writing, &m.state.Record.Accepted
+	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters,
+		Lineage: old.Lineage, Founded: old.Founded || w.Committed} // §15.14
+	if r.Lineage == (Identity{}) {
+		r.Lineage = m.cfg.Identity
+	}
 	w.InSync = m.inSync() // it is, if it writes the very first
 	w.Counter, w.Committed, w.Begin = r.LSN.Counter, false, false
 	w.Stored, w.Before = 0, w.Stored
@@ -135,7 +144,8 @@ func (m *Machine) noteRecord(
 	from NodeID, identity Identity, voter int, counts bool, msg *Message,
 ) {
 	w, newest := &m.state.Leader.Writing, m.state.Record.Accepted.LSN
-	if voter >= 0 && m.set.ids[voter] == (Identity{}) && w.Met[voter] != identity {
+	if voter >= 0 && m.set.ids[voter] == (Identity{}) && identity != (Identity{}) &&
+		w.Met[voter] != identity {
 		w.Met[voter], w.Bind = identity, m.hasRecord()
 	}
 	if add := &w.Change.Add; from == add.Node && identity == add.Identity &&
@@ -199,9 +209,8 @@ func (m *Machine) advance() {
 // Changeable returns nil if ChangeVoters could be carried out by this leader. Otherwise it says why
 // not: ErrNotLeader, or what is wrong with the change.
 func (m *Machine) Changeable(c ChangeVoters) error {
-	_, known := m.voter(c.Add.Node)
-	leaving, there := m.voter(c.Remove)
-	err := m.Publishable()
+	adds, err := c.Add.Node != "", m.Publishable()
+	at, there := m.voter(cmp.Or(c.Add.Node, c.Remove))
 	switch {
 	case err != nil && !errors.Is(err, ErrWriting) && !errors.Is(err, ErrNotInSync):
 		return err
@@ -212,31 +221,18 @@ func (m *Machine) Changeable(c ChangeVoters) error {
 		return nil
 	case m.state.Leader.Writing.Change != (ChangeVoters{}) && m.state.Leader.Writing.Change != c:
 		return errors.New("another change of voters is under way")
-	case c.Add.Node != "" && c.Remove != "":
-		return errors.New("a change adds one voter or removes one, not both")
+	case adds == (c.Remove != "") || adds == there || adds && NameProblem(c.Add.Node) != "":
+		return errNoChange
+	case adds && c.Add.Identity == (Identity{}):
+		return fmt.Errorf("%q has no data directory, or is not connected", c.Add.Node)
+	case adds && len(m.set.voters) == scouting.MaxVoters:
+		return fmt.Errorf("there are %d voters already, the limit", scouting.MaxVoters)
 	case c.Remove == m.cfg.Self:
 		return errors.New("it leads: it must hand over first, and its successor removes it")
-	case c.Remove != "" && !there:
-		return fmt.Errorf("%q is not one of the voters %s", c.Remove, list(m.set.voters))
-	case c.Remove != "" && m.reachWithout(leaving) < Majority(len(m.set.voters)-1):
-		return fmt.Errorf("without %q too few of the voters %s are connected", c.Remove,
-			list(m.set.voters))
-	case c.Add.Node != "" && NameProblem(c.Add.Node) != "":
-		return fmt.Errorf("%q cannot be a voter: its name is %s", c.Add.Node,
-			NameProblem(c.Add.Node))
-	case c.Add.Node != "" && known:
-		return fmt.Errorf("%q is a voter already", c.Add.Node)
-	case c.Add.Node != "" && c.Add.Identity == (Identity{}):
-		return fmt.Errorf("%q has no data directory, or is not connected", c.Add.Node)
-	case c.Add.Node != "" && len(m.set.voters) == scouting.MaxVoters:
-		return fmt.Errorf("there are %d voters already, the limit", scouting.MaxVoters)
+	case !adds && m.state.Linked.With(m.set.self).Without(at).Count() < Majority(len(m.set.voters)-1):
+		return fmt.Errorf("without %q too few of the voters are connected", c.Remove)
 	}
 	return nil
-}
-
-// reachWithout is the number of connected voters other than one.
-func (m *Machine) reachWithout(voter int) int {
-	return m.state.Linked.With(m.set.self).Without(voter).Count()
 }
 
 // changeVoters notes the change that is wanted.

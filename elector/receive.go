@@ -68,8 +68,24 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 	case min(msg.Period, msg.Late, msg.RetryAfter) < 0, max(msg.Late, msg.RetryAfter) > longest,
 		msg.Period >= m.cfg.Timing.Lease && msg.Kind == LeaderHeartbeat:
 		return AnomalyMalformed // §2.3: its lease would outlast the promises to it
+	case m.foreign(msg):
+		return AnomalyOtherLineage
 	}
 	return anomalyNone
+}
+
+// foreign reports whether a message is of another lineage than the record that this node has:
+// §15.14. What is not founded yet is so only if it would take the place of the record. So would
+// what a leader without a record writes.
+func (m *Machine) foreign(msg *Message) bool {
+	own := &m.state.Record.Accepted
+	switch {
+	case !own.Founded || msg.Lineage == own.Lineage:
+		return false
+	case msg.Kind == LeaderHeartbeat:
+		return msg.Founded || own.LSN.Term < msg.Term
+	}
+	return msg.Founded || own.LSN.Less(msg.Record)
 }
 
 // plausible reports whether a correct node can say this about its record: §2.3.
@@ -77,7 +93,7 @@ func plausible(msg *Message) bool {
 	if msg.Kind == RecordOffer {
 		offer := msg.Offer
 		return offer != nil && offer.LSN == msg.Record && offer.LSN.Term <= msg.Term &&
-			offer.Check() == nil
+			offer.Lineage == msg.Lineage && offer.Founded == msg.Founded && offer.Check() == nil
 	}
 	return msg.Record.Term <= max(msg.Term, msg.ProposedTerm, msg.Entered) &&
 		!msg.Record.Less(msg.Committed)
@@ -101,5 +117,6 @@ func highestTerm(msg *Message) lsn.Term {
 
 // report tells the driver of an anomaly.
 func (m *Machine) report(kind AnomalyKind, from NodeID, msg *Message) {
-	m.eff.Anomaly = Anomaly{Kind: kind, Peer: from, Msg: msg.Kind, Term: highestTerm(msg)}
+	m.eff.Anomaly = Anomaly{Kind: kind, Peer: from, Msg: msg.Kind, Term: highestTerm(msg),
+		Lineage: msg.Lineage}
 }

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -152,6 +151,11 @@ type Record struct {
 	LSN    lsn.LSN
 	Value  Value
 	Voters Roster
+	// Lineage is the directory of the leader that wrote the first record, from which this one
+	// descends. Founded is whether that one was committed: from then on no record of another
+	// lineage takes its place. §15.14
+	Lineage Identity `json:",omitzero"`
+	Founded bool     `json:",omitempty"`
 }
 
 // String returns the record on one line, for example
@@ -160,6 +164,13 @@ func (r Record) String() string {
 	text := fmt.Sprintf("record=%s voters=%s", r.LSN, r.Voters)
 	if r.Value != (Value{}) {
 		text += fmt.Sprintf(" value=%s size=%d hash=%x", r.Value.LSN, r.Value.Size, r.Value.Hash[:4])
+	}
+	origin := "founding"
+	if r.Founded {
+		origin = "lineage"
+	}
+	if r.Lineage != (Identity{}) {
+		text += fmt.Sprintf(" %s=%s", origin, r.Lineage)
 	}
 	return text
 }
@@ -175,8 +186,11 @@ func (r Record) Check() error {
 		return fmt.Errorf("LSN %s is of no leadership", r.LSN)
 	case r.Value.LSN.Compare(r.LSN) > 0:
 		return fmt.Errorf("its value is of %s, after the record's %s", r.Value.LSN, r.LSN)
-	case r.Value.LSN.IsZero() != bytes.Equal(r.Value.Hash[:], make([]byte, 32)):
-		return errors.New("a value has an LSN and a hash, or neither")
+	case r.Value.LSN.IsZero() != (r.Value.Hash == [32]byte{}),
+		r.Value.LSN.IsZero() && r.Value.Size > 0:
+		return errors.New("a value has an LSN and a hash, or it is empty and has neither")
+	case r.Founded && r.Lineage == (Identity{}):
+		return errors.New("a record that is founded has a lineage")
 	case r.Value.Size > MaxValue:
 		return fmt.Errorf("its value has %d bytes, the limit is %d", r.Value.Size, MaxValue)
 	}

@@ -53,15 +53,39 @@ func TestWhatARecordCannotBe(t *testing.T) {
 	sound.Value = elector.Value{LSN: lsn.LSN{Term: 3, Counter: 1}, Size: 1, Hash: [32]byte{1}}
 	require.NoError(t, sound.Check())
 	for want, change := range map[string]func(*elector.Record){
-		"voters: there are 0":           func(r *elector.Record) { r.Voters = elector.Roster{} },
-		"LSN 0.2 is of no leadership":   func(r *elector.Record) { r.LSN.Term = 0 },
-		"LSN 3.0 is of no leadership":   func(r *elector.Record) { r.LSN.Counter = 0 },
-		"its value is of 3.3, after":    func(r *elector.Record) { r.Value.LSN.Counter = 3 },
-		"an LSN and a hash, or neither": func(r *elector.Record) { r.Value.Hash = [32]byte{} },
-		"the limit is 1048576":          func(r *elector.Record) { r.Value.Size = 1<<20 + 1 },
+		"voters: there are 0":         func(r *elector.Record) { r.Voters = elector.Roster{} },
+		"LSN 0.2 is of no leadership": func(r *elector.Record) { r.LSN.Term = 0 },
+		"LSN 3.0 is of no leadership": func(r *elector.Record) { r.LSN.Counter = 0 },
+		"its value is of 3.3, after":  func(r *elector.Record) { r.Value.LSN.Counter = 3 },
+		"an LSN and a hash, or it is": func(r *elector.Record) { r.Value.Hash = [32]byte{} },
+		"or it is empty and has":      func(r *elector.Record) { r.Value = elector.Value{Size: 1} },
+		"is founded has a lineage":    func(r *elector.Record) { r.Founded = true },
+		"the limit is 1048576":        func(r *elector.Record) { r.Value.Size = 1<<20 + 1 },
 	} {
 		r := sound
 		change(&r)
 		require.ErrorContains(t, r.Check(), want)
+	}
+}
+
+// A message must say of its record what the record itself says: rules look at the one or the other.
+func TestAnOfferAgreesWithItsMessage(t *testing.T) {
+	newer := recordOf(2, 2)
+	newer.Lineage, newer.Founded = directory("a"), true
+	sound := elector.Message{Kind: elector.RecordOffer, Term: 2, Record: newer.LSN, Offer: &newer,
+		Lineage: newer.Lineage, Founded: newer.Founded}
+	d := recorded(t)
+	d.hear("b", sound)
+	require.Equal(t, newer, d.Record().Accepted)
+	for what, change := range map[string]func(*elector.Message){
+		"record":  func(m *elector.Message) { m.Record.Counter++ },
+		"lineage": func(m *elector.Message) { m.Lineage = directory("b") },
+		"founded": func(m *elector.Message) { m.Founded = false },
+		"offer":   func(m *elector.Message) { m.Offer = nil },
+	} {
+		m, d := sound, recorded(t)
+		change(&m)
+		require.Equal(t, elector.AnomalyMalformed, d.hear("b", m).Anomaly.Kind, what)
+		require.Equal(t, recordOf(2, 1), d.Record().Accepted, what)
 	}
 }

@@ -23,7 +23,12 @@ func (s *script) cast() string {
 		s.play("5s")
 	case "follower":
 		leader := s.boot(s.term0 - 1)[0]
-		s.play("5s %s: LeaderHeartbeat term=%d lsn=%d.0 seq=1 sent=90s", leader, s.term0, s.term0)
+		record := ""
+		if s.record0 != nil {
+			record = fmt.Sprintf("record=%d.1", s.term0)
+		}
+		s.play("5s %s: LeaderHeartbeat term=%d lsn=%d.0 seq=1 sent=90s %s", leader, s.term0, s.term0,
+			record)
 	case "candidate":
 		s.elect(elector.Candidate)
 	case "leader":

@@ -134,13 +134,17 @@ func (s *script) received(words []string) elector.Input {
 	default:
 		m.Kind = s.kind(words[1])
 	}
-	var r elector.Record
+	own := s.m.Record().Accepted
+	r := elector.Record{Lineage: own.Lineage, Founded: own.Founded}
 	for _, w := range words[2:] {
 		if !s.recordField(&r, w) {
 			s.field(&m, w)
 		} else if strings.HasPrefix(w, "record=") {
 			m.Record = r.LSN
 		}
+	}
+	if m.Record != (lsn.LSN{}) {
+		m.Lineage, m.Founded = r.Lineage, r.Founded
 	}
 	if m.Kind == elector.RecordOffer {
 		m.Offer = &r

@@ -9,8 +9,10 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// The language of records: "record=3.2 voters=a,b/2,c/- value=3.1:text". A voter's data directory
-// is called like the node, "b/2" is another directory under that name, and "c/-" none.
+// The language of records: "record=3.2 voters=a,b/2,c/- value=3.1:text lineage=b". A voter's data
+// directory is called like the node, "b/2" is another directory under that name, and "c/-" none.
+// If nothing is said of the lineage it is a's, and not shown; "founding=b" is one that is not
+// founded.
 
 // directory is the identity of the directory of that name.
 func directory(name string) (id elector.Identity) {
@@ -48,6 +50,11 @@ func (s *script) recordField(r *elector.Record, word string) bool {
 			voters = append(voters, s.voter(v))
 		}
 		r.Voters = elector.NewRoster(voters...)
+		if r.Lineage == (elector.Identity{}) {
+			r.Lineage, r.Founded = s.voter("a").Identity, true
+		}
+	case "lineage", "founding":
+		r.Lineage, r.Founded = s.voter(val).Identity, key == "lineage"
 	case "value":
 		written, text, _ := strings.Cut(val, ":")
 		r.Value = s.value(text)
@@ -96,7 +103,8 @@ func (s *script) recordStatus() string {
 	if s.m.State().Role != elector.Leader {
 		return s.nameTexts(b.String())
 	}
-	fmt.Fprintf(&b, "in sync %t, lease follows %t, behind %v", st.InSync, st.Follows, st.Behind)
+	fmt.Fprintf(&b, "in sync %t, lease follows %t, behind %v",
+		st.InSync, s.m.LeaseFollows(), st.Behind)
 	if st.Change != (elector.ChangeVoters{}) {
 		fmt.Fprintf(&b, ", change +%s -%s", orNone(st.Change.Add.Node), orNone(st.Change.Remove))
 	}
@@ -107,6 +115,7 @@ var (
 	valueText  = regexp.MustCompile(`(value=\S+) size=\d+ hash=([0-9a-f]{8})`)
 	votersText = regexp.MustCompile(`voters=\S*`)
 	voterText  = regexp.MustCompile(`([^,=]+)=([0-9a-f]{8}|-)`)
+	originText = regexp.MustCompile(` (lineage|founding)=([0-9a-f]{8})`)
 )
 
 // nameTexts shows values and voters in the language of the scripts.
@@ -114,6 +123,13 @@ func (s *script) nameTexts(text string) string {
 	text = valueText.ReplaceAllStringFunc(text, func(v string) string {
 		m := valueText.FindStringSubmatch(v)
 		return m[1] + ":" + s.texts[m[2]]
+	})
+	text = originText.ReplaceAllStringFunc(text, func(v string) string {
+		m := originText.FindStringSubmatch(v)
+		if m[1] == "lineage" && s.texts[m[2]] == "a" {
+			return ""
+		}
+		return " " + m[1] + "=" + s.texts[m[2]]
 	})
 	return votersText.ReplaceAllStringFunc(text, func(v string) string {
 		voters := strings.TrimPrefix(v, "voters=")

@@ -142,14 +142,12 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		s.record0 = append(s.record0, "record="+val)
 	case "of":
 		s.record0 = append(s.record0, "voters="+strings.Join(vals, ","))
-	case "value":
-		s.record0 = append(s.record0, "value="+val)
+	case "value", "lineage", "founding":
+		s.record0 = append(s.record0, key+"="+val)
 	case "lost":
 		for _, v := range vals {
-			cfg.Lost = append(cfg.Lost, elector.NodeID(v))
+			cfg.Lost = append(cfg.Lost, s.voter(v))
 		}
-	case "lost-until":
-		cfg.LostUntil = lsn.Term(s.atoi(val))
 	case "term":
 		s.term0 = s.atoi(val)
 	default:

@@ -14,7 +14,7 @@ func (x *search) alike(
 ) (key machineKey, held []elector.Envelope) {
 	key = machineKey{node: node, lives: lives, state: m.State()}
 	x.forget(&key.state, noon(node)+since)
-	if m.Record().Follows {
+	if m.LeaseFollows() {
 		key.state.Leader.Writing.Kept = 0 // it goes on to follow
 	}
 	for _, at := range times(&key.state) {

@@ -36,6 +36,7 @@ const (
 	cuts
 	asked
 	loses
+	missed
 )
 
 // event is a deed, of whom, and about what.
@@ -61,7 +62,7 @@ func (x *search) line(e event, now elector.Time) string {
 		heldUp: "time passes, and it does not run", loses: "crash, and its disk is lost",
 	}[e.what]
 	switch e.what {
-	case received, receivedTwice:
+	case received, receivedTwice, missed:
 		p := x.parcels[e.number]
 		if p.msg.SentAt != 0 {
 			p.msg.SentAt += now * x.rate(p.owner())
@@ -69,6 +70,8 @@ func (x *search) line(e event, now elector.Time) string {
 		text = fmt.Sprintf("%s: %s", x.voters[p.from], p.msg)
 		if e.what == receivedTwice {
 			text += " (and stays on its way)"
+		} else if e.what == missed {
+			text += " (is lost)"
 		}
 	case ordered:
 		text = fmt.Sprintf("%T%+v", x.orders[e.number], x.orders[e.number])
@@ -137,6 +140,9 @@ func (x *search) do(w *snapshot, e event) error {
 			w.traffic.put(again)
 		}
 		return err
+	case missed:
+		w.spent.misses += truth(x.reliable)
+		w.traffic.remove(w.find(e.number))
 	case persisted:
 		return x.step(w, i, persisted, w.peers[i].persisted(), e.longest)
 	case linkUp:
@@ -203,16 +209,63 @@ func (w *snapshot) find(number uint32) int {
 
 // events are all that may happen in a state, until the next call.
 func (x *search) events(w *snapshot) []event {
+	for node := range x.nodes {
+		if x.hurries(w, node) {
+			return x.may
+		}
+	}
+	x.ofNodes(w, -1)
+	x.ofTime(w)
+	return x.may
+}
+
+// hurries reports whether it is enough to follow what a node does next, and if so makes that what
+// may happen. In a scene that is in order a node that does not stand hurries: before anything
+// happens elsewhere it gets what is sent to it, or that is lost. For it could not tell, nor could
+// others, when in the quantum it gets it: what it does commutes with what they do, except that a
+// newer message takes the place of an older one of its kind. So it does not hurry if one that it
+// would send does. What is never received might as well be lost at once.
+func (x *search) hurries(w *snapshot, node int) bool {
+	if !x.inOrder || slices.Contains(x.stands, node) || !w.traffic.any(func(number uint32) bool {
+		return x.parcels[number].to == node
+	}) {
+		return false
+	}
+	x.ofNodes(w, node)
+	for _, e := range x.may {
+		then := *w
+		if x.replaced = false; x.do(&then, e) == nil && x.replaced {
+			return false
+		}
+	}
+	return true
+}
+
+// ofNodes makes what may happen to a node, or to each, what may happen.
+func (x *search) ofNodes(w *snapshot, only int) {
 	x.may = x.may[:0]
 	for _, f := range w.traffic.flights[:w.traffic.n] {
 		e := event{what: received, node: int8(x.parcels[f.number].to), number: f.number}
+		if only >= 0 && int(e.node) != only {
+			continue
+		}
 		x.drawn(e)
 		if w.spent.twins < x.twins {
 			e.what = receivedTwice
 			x.add(e)
 		}
+		if only >= 0 && (!x.reliable || w.spent.misses < x.misses) {
+			x.add(event{what: missed, node: e.node, number: f.number})
+		}
 	}
 	for i := range x.nodes {
+		if only >= 0 && i != only {
+			if x.reliable && w.peers[i].machine >= 0 {
+				x.ofFault(w, int8(i)) // what it sent may be lost
+				x.ofLink(w, i, only)
+			}
+			continue
+		}
 		if w.peers[i].machine < 0 {
 			x.add(event{what: starts, node: int8(i)})
 			continue
@@ -224,8 +277,6 @@ func (x *search) events(w *snapshot) []event {
 			}
 		}
 	}
-	x.ofTime(w)
-	return x.may
 }
 
 func (x *search) add(e event) { x.may = append(x.may, e) }
@@ -249,17 +300,10 @@ func (x *search) ofProcess(w *snapshot, i int8) {
 	if p.behind || x.due[p.machine] {
 		x.drawn(event{what: wakes, node: i})
 	}
-	switch {
-	case s.Role == elector.Dormant && !writing:
+	if s.Role == elector.Dormant && !writing {
 		x.add(event{what: ends, node: i})
-	case w.spent.crashes < x.crashes:
-		x.add(event{what: crashes, node: i})
-		if writing {
-			x.add(event{what: crashesWritten, node: i})
-		}
-	}
-	if w.spent.losses < x.losses {
-		x.add(event{what: loses, node: i})
+	} else {
+		x.ofFault(w, i)
 	}
 	if next := uint32(w.spent.asked); int(next) < len(x.asks) && x.takes(w, int(i), x.asks[next]) {
 		x.add(event{what: asked, node: i, number: next})
@@ -275,6 +319,19 @@ func (x *search) ofProcess(w *snapshot, i int8) {
 		for number := range x.orders {
 			x.drawn(event{what: ordered, node: i, number: uint32(number)})
 		}
+	}
+}
+
+// ofFault ends a process that runs.
+func (x *search) ofFault(w *snapshot, i int8) {
+	if w.spent.crashes < x.crashes {
+		x.add(event{what: crashes, node: i})
+		if w.peers[i].writing != (disk{}) {
+			x.add(event{what: crashesWritten, node: i})
+		}
+	}
+	if w.spent.losses < x.losses {
+		x.add(event{what: loses, node: i})
 	}
 }
 
@@ -313,6 +370,9 @@ func (x *search) ofTime(w *snapshot) {
 		if p := &w.peers[i]; p.writing != (disk{}) && p.waits >= x.life {
 			return // the disk is slower than the scene allows
 		}
+	}
+	if n := w.traffic.n; x.reliable && n > 0 && n+int(w.spent.misses) > int(x.misses) {
+		return
 	}
 	x.add(event{what: tick, node: -1})
 	if x.timing.MaxRandomWait > 1 {

@@ -2,12 +2,12 @@ package elector_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -137,9 +137,10 @@ func (x *search) tendRecord(w *snapshot, node int, before int32, accepted uint16
 		if err := x.wrote(w, node, was.Record.Accepted.LSN, accepted); err != nil {
 			return err
 		}
-		if !was.Record.Accepted.LSN.Less(r.LSN) || s.Term < r.LSN.Term {
-			return fmt.Errorf("%s accepts %s in term %d after %s", x.voters[node], r, s.Term,
-				was.Record.Accepted)
+		old := &was.Record.Accepted
+		if !old.LSN.Less(r.LSN) || s.Term < r.LSN.Term || old.Founded && r.Lineage != old.Lineage ||
+			s.Role == elector.Leader && r.Founded && !old.Founded && s.Record.Shown != *old {
+			return fmt.Errorf("%s accepts %s in term %d after %s", x.voters[node], r, s.Term, old)
 		}
 	}
 	shown := small(s.Record.Shown.LSN)
@@ -306,7 +307,34 @@ func (x *search) electable(w *snapshot) bool {
 	if newest.LSN.IsZero() {
 		newest.Voters = x.allVoters(w)
 	}
-	return !some || spec.Electable(newest, up)
+	return !some || electable(newest, up)
+}
+
+// electable reports V4: whether one of these nodes comes to lead if they are connected and nothing
+// goes wrong any more. They are up, with the records that they accepted; committed is the newest
+// committed record. It holds if they are a quorum of its voters, and of those of every newer record
+// that one of them accepted, and if one of them is in all these sets.
+func electable(committed elector.Record, up map[elector.Voter]elector.Record) bool {
+	sets := []elector.Roster{committed.Voters}
+	for _, r := range up {
+		if committed.LSN.Less(r.LSN) {
+			sets = append(sets, r.Voters)
+		}
+	}
+	in := map[elector.Voter]int{} // how many of the sets
+	for _, set := range sets {
+		have := 0
+		for _, v := range set.Voters() {
+			if _, ok := up[v]; ok && v.Identity != (elector.Identity{}) {
+				have++
+				in[v]++
+			}
+		}
+		if have < elector.Majority(len(set.Voters())) {
+			return false
+		}
+	}
+	return slices.Contains(slices.Collect(maps.Values(in)), len(sets))
 }
 
 // allVoters are those of an election without a record.

@@ -3,6 +3,7 @@ package elector_test
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -20,7 +21,7 @@ type snapshot struct {
 }
 
 // spent counts what a scene bounds.
-type spent struct{ crashes, cuts, twins, stalls, orders, asked, losses uint8 }
+type spent struct{ crashes, cuts, twins, stalls, orders, asked, losses, misses uint8 }
 
 // peer is a voter's process, disk and links, and what its name has done.
 type peer struct {
@@ -73,6 +74,11 @@ type flight struct {
 
 const mostFlights = 64
 
+// any reports whether a parcel on its way is one that is looked for.
+func (tr *traffic) any(wanted func(number uint32) bool) bool {
+	return slices.ContainsFunc(tr.flights[:tr.n], func(f flight) bool { return wanted(f.number) })
+}
+
 // pack appends all of a state, in as few bytes as is easy.
 func (x *search) pack(b []byte, w *snapshot) []byte {
 	order := binary.LittleEndian
@@ -96,7 +102,8 @@ func (x *search) pack(b []byte, w *snapshot) []byte {
 	b = order.AppendUint32(b, w.cut)
 	b = order.AppendUint64(b, uint64(w.leaders))
 	s := w.spent
-	b = append(b, byte(w.led), s.crashes, s.cuts, s.twins, s.stalls, s.orders, s.asked, s.losses)
+	b = append(b, byte(w.led), s.crashes, s.cuts, s.twins, s.stalls, s.orders, s.asked, s.losses,
+		s.misses)
 	b = append(b, w.records.committed, w.records.n)
 	for _, v := range w.records.written[:w.records.n] {
 		b = order.AppendUint16(append(b, v.lsn, v.from), v.record)
@@ -136,9 +143,9 @@ func (x *search) unpack(b []byte, w *snapshot) []byte {
 	}
 	w.cut = order.Uint32(next(4))
 	w.leaders = byTerm(order.Uint64(next(8)))
-	f := next(10)
-	w.led, w.spent = lsn.Term(f[0]), spent{f[1], f[2], f[3], f[4], f[5], f[6], f[7]}
-	w.records.committed, w.records.n = f[8], f[9]
+	f := next(11)
+	w.led, w.spent = lsn.Term(f[0]), spent{f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]}
+	w.records.committed, w.records.n = f[9], f[10]
 	for i := range w.records.n {
 		f := next(4)
 		w.records.written[i] = written{f[0], f[1], order.Uint16(f[2:])}

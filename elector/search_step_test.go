@@ -206,7 +206,7 @@ func (x *search) send(w *snapshot, node int, out *sent) error {
 	}
 	both := p.linked >> to & (w.peers[to].linked >> node) & 1
 	if both != 0 && w.cut>>x.pair(node, to)&1 == 0 {
-		w.traffic.put(flight{x.lanes[out.parcel], 0, out.parcel})
+		x.replaced = w.traffic.put(flight{x.lanes[out.parcel], 0, out.parcel}) || x.replaced
 		x.purge(w, to)
 	}
 	return nil
@@ -258,8 +258,9 @@ func (x *search) parcel(p parcel, quantum bool) uint32 {
 	return number
 }
 
-// put puts a flight in its place. A newer parcel takes the place of one of its kind on the link.
-func (tr *traffic) put(f flight) {
+// put puts a flight in its place. A newer parcel takes the place of one of its kind on the link; it
+// returns whether that was another.
+func (tr *traffic) put(f flight) (replaced bool) {
 	at := 0
 	for at < tr.n && tr.flights[at].lane < f.lane {
 		at++
@@ -268,7 +269,9 @@ func (tr *traffic) put(f flight) {
 		copy(tr.flights[at+1:tr.n+1], tr.flights[at:tr.n])
 		tr.n++
 	}
+	replaced = tr.flights[at].lane == f.lane && tr.flights[at] != f
 	tr.flights[at] = f
+	return replaced
 }
 
 // remove takes a flight out of its place.
@@ -347,6 +350,7 @@ func (x *search) pass(w *snapshot, asleep int, longest uint32) error {
 	for i := w.traffic.n - 1; i >= 0; i-- {
 		f := &w.traffic.flights[i]
 		if f.age >= x.life {
+			w.spent.misses += truth(x.reliable)
 			w.traffic.remove(i)
 			continue
 		}

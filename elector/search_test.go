@@ -50,8 +50,10 @@ type search struct {
 	lived   map[uint64]bool // hashes of states from which a leader follows
 	bare    map[uint64]bool // states without their traffic, if somebody wants to know them
 	keeps   bool            // what is over stays on its way
-	tried   int             // transitions
-	capped  int             // states that are not followed, for the limit of terms
+	// replaced is whether a message took the place of another one on its way.
+	replaced bool
+	tried    int // transitions
+	capped   int // states that are not followed, for the limit of terms
 }
 
 // scene is what a search is about.
@@ -68,6 +70,10 @@ type scene struct {
 	stands []int          // the nodes that may stand; nil for all
 	warm   bool           // begin with one leading, and all others following
 	apart  bool           // begin with the first two cut off from each other
+	// inOrder: nothing overtakes what was sent before to a node that does not stand; life is 0.
+	inOrder  bool
+	reliable bool  // between processes that run, on links that are up, no message is lost, ...
+	misses   uint8 // ... or at most so many in all; life is 0
 
 	// At most so many of each in all.
 	crashes, cuts, twins, stalls uint8

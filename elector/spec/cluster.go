@@ -21,8 +21,7 @@ type Cluster struct {
 
 	written   map[lsn.LSN]*version // records
 	committed lsn.LSN              // the newest committed record
-	lost      []elector.NodeID     // by an emergency
-	lostUntil lsn.Term
+	lost      []elector.Voter      // by an emergency
 }
 
 // Checks selects what a Cluster demands. The zero value demands everything.

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -27,11 +26,8 @@ type version struct {
 	committed bool
 }
 
-// Emergency notes that voters were declared lost: they count in no record whose term is at most
-// until.
-func (c *Cluster) Emergency(until lsn.Term, lost ...elector.NodeID) {
-	c.lost, c.lostUntil = lost, until
-}
+// Emergency notes that data directories were declared lost: they are voters of no record.
+func (c *Cluster) Emergency(lost ...elector.Voter) { c.lost = append(c.lost, lost...) }
 
 // counted returns who counts by a record, and how many are a quorum: §15.7. A voter is its data
 // directory, not its name: §15.13.
@@ -40,7 +36,7 @@ func (c *Cluster) counted(r *elector.Record) (counts func(v *node) bool, quorum 
 		return func(v *node) bool { return v.voter }, c.quorum
 	}
 	voters := slices.DeleteFunc(r.Voters.Voters(), func(v elector.Voter) bool {
-		return r.LSN.Term <= c.lostUntil && slices.Contains(c.lost, v.Node)
+		return slices.Contains(c.lost, v)
 	})
 	return func(v *node) bool {
 		return v.identity != (elector.Identity{}) &&
@@ -84,6 +80,10 @@ func (c *Cluster) accepts(s *Step, n *node) *Violation {
 		return Broken("V1", "%s accepted record %s after %s", n.id, r.LSN, old)
 	case s.State.Term < r.LSN.Term:
 		return Broken("V1", "%s accepted record %s in term %d", n.id, r.LSN, s.State.Term)
+	case n.accepted.Founded && r.Lineage != n.accepted.Lineage:
+		return Broken("V1", "%s accepted %q of another lineage than %q", n.id, r, n.accepted)
+	case !ok && r.Founded && !n.accepted.Founded && !c.stores(n, c.written[old]):
+		return Broken("V1", "%s founds %q on %q, which is not committed", n.id, r, n.accepted)
 	case ok && known.Record != r:
 		return Broken("V1", "%s accepted %q, but %q was written", n.id, r, known.Record)
 	case !ok && (s.State.Role != elector.Leader || s.State.Leader.Term != r.LSN.Term):
@@ -136,16 +136,8 @@ func (c *Cluster) commits(now time.Duration, n *node, m *elector.Message) *Viola
 		return Broken("V1", "%s of term %d says that record %s is committed, which it did not write",
 			n.id, m.Term, m.Committed)
 	}
-	have := 0
-	counts, quorum := c.counted(&v.Record)
-	for _, o := range c.order { // the leader may have written the next one in the same step
-		if counts(o) && (o == n && !o.stored.Less(v.LSN) || v.stored[o.id] == o.identity) {
-			have++
-		}
-	}
-	if have < quorum {
-		return Broken("V1", "%s commits %q, which %d of its voters have on disk, not %d",
-			n.id, v.Record, have, quorum)
+	if !c.stores(n, v) {
+		return Broken("V1", "%s commits %q, which no quorum has on disk", n.id, v.Record)
 	}
 	low, high := c.committed, v.LSN
 	if high.Less(low) {
@@ -163,6 +155,18 @@ func (c *Cluster) commits(now time.Duration, n *node, m *elector.Message) *Viola
 		}
 	}
 	return nil
+}
+
+// stores reports whether a quorum of its voters has a record on disk, and said so.
+func (c *Cluster) stores(writer *node, v *version) bool {
+	have := 0
+	counts, quorum := c.counted(&v.Record)
+	for _, o := range c.order { // the writer may have written the next one in the same step
+		if counts(o) && (o == writer && !o.stored.Less(v.LSN) || v.stored[o.id] == o.identity) {
+			have++
+		}
+	}
+	return have >= quorum
 }
 
 // descends reports whether a record descends from an older one.
@@ -186,31 +190,4 @@ func (c *Cluster) shows(s *Step, n *node) *Violation {
 		return Broken("V3", "%s reads record %s, but %s is committed", n.id, shown, c.committed)
 	}
 	return nil
-}
-
-// Electable reports V4: whether one of these nodes comes to lead if they are connected and nothing
-// goes wrong any more. They are up, with the records that they accepted; committed is the newest
-// committed record. It holds if they are a quorum of its voters, and of those of every newer record
-// that one of them accepted, and if one of them is in all these sets.
-func Electable(committed elector.Record, up map[elector.Voter]elector.Record) bool {
-	sets := []elector.Roster{committed.Voters}
-	for _, r := range up {
-		if committed.LSN.Less(r.LSN) {
-			sets = append(sets, r.Voters)
-		}
-	}
-	in := map[elector.Voter]int{} // how many of the sets
-	for _, set := range sets {
-		have := 0
-		for _, v := range set.Voters() {
-			if _, ok := up[v]; ok && v.Identity != (elector.Identity{}) {
-				have++
-				in[v]++
-			}
-		}
-		if have < elector.Majority(len(set.Voters())) {
-			return false
-		}
-	}
-	return slices.Contains(slices.Collect(maps.Values(in)), len(sets))
 }
