@@ -14,14 +14,15 @@ import (
 // explain describes the state of the election, and why it is so, in a sentence. notStanding is why
 // this node does not stand, "" if it does.
 func explain(
-	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
+	s elector.Status, notStanding string, cfg Config, members []MemberStatus, uncounted []NodeID,
+	now elector.Time,
 ) string {
 	text := ""
 	switch h := s.Handover; {
 	case s.Role == elector.Dormant:
 		return "this node takes no part"
 	case s.Role != elector.Leader && s.Leader == "":
-		return "no leader: " + whyNoLeader(s, notStanding, cfg, members, now)
+		return "no leader: " + whyNoLeader(s, notStanding, cfg, members, uncounted, now)
 	case s.Role != elector.Leader:
 		text = fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt)))
 	default:
@@ -50,9 +51,10 @@ const noTermsAdvice = "see docs/errors.md#terms-used-up"
 
 // whyNoLeader names the gravest reason why the node has no leader.
 func whyNoLeader(
-	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
+	s elector.Status, notStanding string, cfg Config, members []MemberStatus, uncounted []NodeID,
+	now elector.Time,
 ) string {
-	reachable, missing := reach(cfg, members)
+	reachable, missing := reach(cfg, members, uncounted)
 	switch {
 	case s.NoTermsLeft:
 		return fmt.Sprintf("no terms are left: %d is the highest there is, so nobody can be elected; %s",
@@ -120,17 +122,20 @@ func noCandidate(own string, cfg Config, members []MemberStatus) string {
 	return text + ")"
 }
 
-// reach counts the voters that this node can reach, itself included if it is
+// reach counts the voters that this node can reach and that count, itself included if it is
 // one, and describes the others.
-func reach(cfg Config, members []MemberStatus) (n int, missing string) {
+func reach(cfg Config, members []MemberStatus, uncounted []NodeID) (n int, missing string) {
 	var out []string
 	for _, v := range slices.Sorted(slices.Values(cfg.Voters)) {
 		m := MemberStatus{Node: v, Link: "none"}
 		if i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v }); i >= 0 {
 			m = members[i]
 		}
+		reached := v == cfg.Node || m.Link == "up"
 		switch {
-		case v == cfg.Node || m.Link == "up":
+		case reached && slices.Contains(uncounted, v):
+			out = append(out, fmt.Sprintf("%s: on a data directory that the record does not name", v))
+		case reached:
 			n++
 		case m.Link == "none":
 			out = append(out, fmt.Sprintf("%s: never heard of", v))

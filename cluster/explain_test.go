@@ -59,10 +59,10 @@ func TestExplain(t *testing.T) {
 			c.s.Role = elector.Follower
 		}
 		cfg := Config{Node: "a", Voters: []NodeID{"a", "b"}}
-		require.Contains(t, explain(c.s, c.why, cfg, c.members, now), c.want)
+		require.Contains(t, explain(c.s, c.why, cfg, c.members, nil, now), c.want)
 	}
-	require.Equal(t, "this node takes no part", explain(elector.Status{}, "", Config{}, nil, now))
+	require.Equal(t, "this node takes no part", explain(elector.Status{}, "", Config{}, nil, nil, now))
 	lone := elector.Status{Role: elector.Leader, Quorum: 1}
 	require.Equal(t, "this node leads, as the only voter",
-		explain(lone, "", Config{Node: "a", Voters: []NodeID{"a"}}, nil, now))
+		explain(lone, "", Config{Node: "a", Voters: []NodeID{"a"}}, nil, nil, now))
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,34 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 
 // While c is taken out of the voters, c itself goes on as one and acknowledges every heartbeat.
 // That is normal: there is no warning, and one line for each link.
+// Once a record names the voters, lists that differ for a while are part of every change of them.
+func TestListsOfVotersMayDifferWhereARecordNamesThem(t *testing.T) {
+	longer := false
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		c.AwaitLeader()
+		_, err := c.Node("a").Default().Publish(t.Context(), []byte("x"), cluster.PublishOptions{})
+		require.NoError(t, err)
+		longer = true
+		c.Restart("c")
+		time.Sleep(time.Minute)
+		for _, n := range c.nodes() {
+			require.Empty(t, n.Status().Findings)
+			require.Empty(t, n.Stats().Findings)
+		}
+		require.Len(t, c.Node("c").Status().Groups[0].Record.Configured, 4)
+
+		e, err := c.Node("a").Election("without-a-record", cluster.ElectionConfig{})
+		require.NoError(t, err)
+		require.True(t, found(c.Node("a"), findings.VotersDiffer, "c"), "there they count")
+		_, err = e.Publish(within(t, time.Second), nil, cluster.PublishOptions{})
+		require.Error(t, err)
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		if cfg.Node == "c" && longer {
+			cfg.Voters = append(slices.Clone(cfg.Voters), "d")
+		}
+	}))
+}
+
 func TestAVoterThatIsOneNoMoreIsToldOfOnceALink(t *testing.T) {
 	var log testkit.Buffer
 	withCluster(t, three, func(t *testing.T, c *testCluster) {

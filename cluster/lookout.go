@@ -9,6 +9,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 const (
@@ -51,11 +53,36 @@ func (n *Node) lookout() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookEvery)
 		now, err := n.loop.Look(ctx, n.election.p)
 		cancel()
+		if err == nil && !now.Record.Accepted.LSN.IsZero() {
+			n.lookAtVoters(&now)
+		}
 		why := now.NotStanding
 		if err == nil && why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
 		}
 	}
+}
+
+// lookAtVoters finds voters that run on a data directory that the record does not name.
+func (n *Node) lookAtVoters(s *loop.Snapshot) {
+	found := map[NodeID]string{}
+	members := n.memberStatus(s.Electorate)
+	for _, id := range n.uncounted(s, members) {
+		named, _ := s.Record.Accepted.Voters.Find(id)
+		peer, runs := NodeID(""), n.store.Identity().String()
+		for _, m := range members {
+			if m.Node == id {
+				if peer, runs = id, m.Identity; m.Link != "up" {
+					runs = ""
+				}
+			}
+		}
+		if runs != "" && named.Identity != (elector.Identity{}) {
+			found[peer] = fmt.Sprintf("voter %s counts for nothing: it runs on data directory %.8s, and "+
+				"the record names %.8s", id, runs, named.Identity)
+		}
+	}
+	n.diagnosis.OfVoters(found)
 }
 
 // hasMet reports whether any other member was ever found.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,16 +97,33 @@ func (l *Leadership) check() error {
 // round trip and a write to the disk after the election. No newer record was committed when Record
 // was called. The error wraps ErrNotLeader once the leadership is over, or is the cause of ctx.
 func (l *Leadership) Record(ctx context.Context) (Record, error) {
-	r, err := l.e.n.loop.Read(ctx, l.e.p, l.check, l.done)
-	if err != nil {
-		return Record{}, l.e.failed("record", err)
+	return l.e.read(ctx, l.check, l.done)
+}
+
+func (e *Election) read(
+	ctx context.Context, valid func() error, over <-chan struct{},
+) (rec Record, err error) {
+	r, err := e.n.loop.Read(ctx, e.p, valid, over)
+	if err == nil {
+		rec = asRecord(r)
 	}
-	return asRecord(r), nil
+	return rec, e.failed("record", err)
 }
 
 // Record returns the newest record that this node knows to be committed. It may be old: its LSN
 // says how old. It is the zero Record until a leader has named one since the start.
 func (e *Election) Record() Record { return asRecord(e.p.Recorded()) }
+
+// Newest returns the newest committed record, as Leadership.Record does, on the node that leads. On
+// any other, the error wraps ErrNotLeader.
+func (e *Election) Newest(ctx context.Context) (Record, error) {
+	return e.read(ctx, func() error {
+		if !e.IsLeader() {
+			return ErrNotLeader
+		}
+		return nil
+	}, e.p.Gone)
+}
 
 // Records yields the newest record that this node knows to be committed, and again whenever that
 // changes. A slow consumer misses versions of the past, never the newest. Records ends with ctx, or
@@ -153,6 +171,9 @@ type RecordStatus struct {
 	InSync bool     `json:"in_sync,omitempty"`
 	Behind []NodeID `json:"behind,omitempty"` // leader: the voters that lack its newest record
 	Change string   `json:"change,omitempty"` // leader: the change of voters that is under way
+	// Uncounted are the voters that count for no quorum, as far as this node knows: they run on a
+	// data directory that the record does not name, or no leader has met them yet.
+	Uncounted []NodeID `json:"uncounted,omitempty"`
 	// Configured are the voters of this node's configuration, if the record has others.
 	Configured []NodeID `json:"configured,omitempty"`
 }
@@ -174,7 +195,7 @@ func asVoters(roster elector.Roster) (voters []Voter) {
 }
 
 // recordStatus returns GroupStatus.Record.
-func recordStatus(s *loop.Snapshot, configured []NodeID) *RecordStatus {
+func recordStatus(s *loop.Snapshot, configured, uncounted []NodeID) *RecordStatus {
 	r := &s.Record
 	if r.Accepted.LSN.IsZero() {
 		return nil
@@ -182,7 +203,7 @@ func recordStatus(s *loop.Snapshot, configured []NodeID) *RecordStatus {
 	st := &RecordStatus{
 		Accepted: r.Stored, Committed: r.Committed.LSN, ValueLSN: r.Committed.Value.LSN,
 		ValueSize: int(r.Committed.Value.Size), Voters: asVoters(r.Accepted.Voters),
-		InSync: s.Role == elector.Leader && r.InSync, Behind: r.Behind,
+		InSync: s.Role == elector.Leader && r.InSync, Behind: r.Behind, Uncounted: uncounted,
 	}
 	switch {
 	case r.Change.Add.Node != "":
@@ -194,4 +215,20 @@ func recordStatus(s *loop.Snapshot, configured []NodeID) *RecordStatus {
 		st.Configured = configured
 	}
 	return st
+}
+
+// uncounted returns RecordStatus.Uncounted.
+func (n *Node) uncounted(s *loop.Snapshot, members []MemberStatus) (ids []NodeID) {
+	for _, v := range asVoters(s.Record.Accepted.Voters) {
+		now := v.Identity
+		if i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v.Node }); i >= 0 {
+			now = cmp.Or(members[i].Identity, now)
+		} else if v.Node == n.cfg.Node {
+			now = n.store.Identity().String()
+		}
+		if v.Identity == "" || now != v.Identity {
+			ids = append(ids, v.Node)
+		}
+	}
+	return ids
 }

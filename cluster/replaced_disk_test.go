@@ -11,6 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // A disk is lost and replaced, and then the old one is put back: it lacks the votes of the one
@@ -117,16 +118,92 @@ func TestALostDiskDoesNotCountForARecord(t *testing.T) {
 			time.Sleep(time.Second)
 			require.Empty(t, c.Leader())
 		}
+		// It may not have seen the end of the old one, and refuse the new one.
+		if err := c.Node(third).Forget(t.Context(), lost); err != nil {
+			require.ErrorContains(t, err, "there is a link to it")
+		}
 		c.Start(leader)
 		c.Await("the record", holds("new"))
 
 		time.Sleep(time.Minute)
 		n := c.Node(c.Leader())
 		require.Contains(t, []cluster.NodeID{leader, third}, c.Leader())
-		require.ErrorContains(t, n.AddVoter(t.Context(), lost), "replace it")
-		require.NoError(t, n.ReplaceVoter(t.Context(), lost, lost))
+		for _, id := range []cluster.NodeID{leader, third, lost} {
+			st, peer := c.Node(id).Status(), lost
+			require.Equal(t, []cluster.NodeID{lost}, st.Groups[0].Record.Uncounted)
+			require.Equal(t, 2, c.Node(id).Stats().VotersReachable)
+			if id == lost {
+				peer = ""
+				require.Contains(t, st.Groups[0].Explanation, "it counts for nothing")
+			}
+			require.True(t, found(c.Node(id), findings.VoterUncounted, peer))
+			require.Contains(t, st.Findings[0].Advice, "'bmqnode voters replace "+string(lost)+"'")
+		}
+		require.ErrorContains(t, n.AddVoter(t.Context(), lost, none), "replace it")
+		require.NoError(t, n.ReplaceVoter(t.Context(), lost, lost, none))
 		time.Sleep(time.Minute)
+		require.Empty(t, n.Status().Findings)
+		require.Equal(t, 3, n.Stats().VotersReachable)
 		c.Crash(leader)
 		c.Await("the record without its writer", holds("new"))
 	})
+}
+
+// Two clusters of one name began apart, because of other voters, or because most nodes of one were
+// wiped while the others were away. When they meet each keeps its record, and says what is wrong.
+func TestRecordsOfTwoClustersThatMeet(t *testing.T) {
+	six := []cluster.NodeID{"a", "b", "c", "d", "e", "f"}
+	publish := func(t *testing.T, c *clustertest.Cluster, at cluster.NodeID, value string) {
+		_, err := c.Node(at).Default().Publish(t.Context(), []byte(value), cluster.PublishOptions{})
+		require.NoError(t, err)
+	}
+	keeps := func(t *testing.T, c *clustertest.Cluster, at, other cluster.NodeID, value string) {
+		require.Equal(t, value, string(c.Node(at).Default().Record().Value))
+		require.True(t, found(c.Node(at), findings.OtherLineage, other))
+	}
+	voters := func(cfg *cluster.Config) {
+		cfg.Voters = six[:3]
+		if cfg.Node > "c" {
+			cfg.Voters = six[3:]
+		}
+		cfg.Election.NotCandidate = cfg.Node != "a" && cfg.Node != "d"
+	}
+	clustertest.Run(t, six, func(t *testing.T, c *clustertest.Cluster) {
+		c.Partition(six[:3], six[3:])
+		time.Sleep(time.Minute)
+		publish(t, c, "a", "theirs")
+		publish(t, c, "d", "ours")
+		c.Heal()
+		time.Sleep(time.Minute)
+		keeps(t, c, "a", "d", "theirs")
+		keeps(t, c, "d", "a", "ours")
+		publish(t, c, "a", "theirs again")
+		publish(t, c, "d", "ours again")
+		time.Sleep(time.Second)
+		keeps(t, c, "b", "d", "theirs again")
+		keeps(t, c, "e", "a", "ours again")
+	}, clustertest.Configure(voters))
+
+	five := six[:5]
+	only := func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node > "a" && cfg.Node < "e" }
+	clustertest.Run(t, five, func(t *testing.T, c *clustertest.Cluster) {
+		publish(t, c, c.AwaitLeader(), "old")
+		time.Sleep(time.Minute)
+		for _, id := range five {
+			c.Stop(id)
+		}
+		for _, id := range five[:3] {
+			c.Replace(id)
+			c.Start(id)
+		}
+		time.Sleep(time.Minute)
+		publish(t, c, "a", "new")
+		old := func() lsn.LSN { return c.Node("e").Status().Groups[0].Record.Accepted }
+		c.Start("e")
+		had := old()
+		time.Sleep(time.Minute)
+		require.Equal(t, had, old())
+		require.True(t, found(c.Node("e"), findings.OtherLineage, "a"))
+		require.Equal(t, "new", string(c.Node("b").Default().Record().Value))
+	}, clustertest.Configure(only))
 }

@@ -21,7 +21,7 @@ type Stats struct {
 	PauseLeft Seconds // for how long elections are paused; 0 if they are not
 
 	Voters          int // those of the configuration that are not lost
-	VotersReachable int // of these, with a link that is up; this node included
+	VotersReachable int // of these, with a link that is up, and that count; this node included
 
 	// LeaderChanges counts, over all elections, how often the leader that the node is or follows
 	// changed, or was lost, by the reason. Every reason is there.
@@ -85,7 +85,7 @@ type Histogram struct {
 func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
-		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(),
+		Links:  n.mesh.Links(),
 		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.loop.PauseLeft()),
 		LeaderChanges: m.Changes(), Phases: map[string]Histogram{},
 		ScoutingGiven: answers(&m.ScoutingGiven), ScoutingReceived: answers(&m.ScoutingReceived),
@@ -101,10 +101,12 @@ func (n *Node) Stats() Stats {
 		st.Phases[name] = Histogram(times)
 	}
 	elections, _ := n.loop.Snapshots()
-	cfg := n.cfg
-	cfg.Voters = defaultVoters(elections)
+	st.Findings = n.findings(elections)
+	cfg, first := n.cfg, defaultOf(elections)
+	cfg.Voters = first.Electorate
+	members := n.memberStatus(cfg.Voters)
 	st.Voters = len(cfg.Voters)
-	st.VotersReachable, _ = reach(cfg, n.memberStatus(cfg.Voters))
+	st.VotersReachable, _ = reach(cfg, members, n.uncounted(&first, members))
 	for _, s := range elections {
 		st.Elections = append(st.Elections, ElectionStats{
 			Group: s.Name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.Newest,

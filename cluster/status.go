@@ -146,8 +146,7 @@ func (n *Node) Status() Status {
 		Uptime: seconds(n.measure.Age()), Stalls: n.measure.Stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies),
-		Findings:    n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.loop.PausedUntil(),
-		Faults: n.faults(),
+		Refused:     n.refused(), PausedUntil: n.loop.PausedUntil(), Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
 		st.LogLevel = level.String()
@@ -164,7 +163,8 @@ func (n *Node) Status() Status {
 		st.Failure = err.Error()
 	}
 	elections, anomalies := n.loop.Snapshots()
-	st.Members = n.memberStatus(defaultVoters(elections))
+	st.Findings = n.findings(elections)
+	st.Members = n.memberStatus(defaultOf(elections).Electorate)
 	st.Anomalies, st.AnomalyAges = map[string]int{}, map[string]Seconds{}
 	for kind, a := range anomalies {
 		st.Anomalies[kind] = a.Count
@@ -182,14 +182,28 @@ func (n *Node) Status() Status {
 	return st
 }
 
-// defaultVoters are those that count in the default election.
-func defaultVoters(elections []loop.Snapshot) []NodeID {
-	for _, e := range elections {
-		if e.Name == DefaultGroup {
-			return e.Electorate
-		}
+// defaultOf is the default election; the zero value once that is closed.
+func defaultOf(elections []loop.Snapshot) (s loop.Snapshot) {
+	if i := slices.IndexFunc(elections, func(e loop.Snapshot) bool {
+		return e.Name == DefaultGroup
+	}); i >= 0 {
+		s = elections[i]
 	}
-	return nil
+	return s
+}
+
+// findings returns those that matter: where each election has a record, the configured voters do
+// not count, and lists that differ for a while are part of every change of them.
+func (n *Node) findings(elections []loop.Snapshot) []findings.Finding {
+	all := n.diagnosis.Findings()
+	if !slices.ContainsFunc(elections, func(e loop.Snapshot) bool {
+		return e.Record.Accepted.LSN.IsZero()
+	}) {
+		all = slices.DeleteFunc(all, func(f findings.Finding) bool {
+			return f.Kind == findings.VotersDiffer
+		})
+	}
+	return all
 }
 
 // memberStatus lists the other members: the voters, those of the configuration, and who else gossip
@@ -270,18 +284,23 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
-	cfg := n.cfg
+	cfg, uncounted := n.cfg, n.uncounted(&s, members)
 	cfg.Voters = s.Electorate
+	explanation := n.withEmergencies(explain(s.Status, why, cfg, members, uncounted, s.Now))
+	if slices.Contains(uncounted, n.cfg.Node) {
+		explanation += "; it counts for nothing: the record does not name its data directory"
+	}
 	return GroupStatus{
 		Group: s.Name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.Newest,
 		LeaderMeta: s.LeaderMeta,
 		Supporters: s.Supporters, Voters: s.Electorate, Quorum: s.Quorum,
 		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
-		Explanation: n.withEmergencies(explain(s.Status, why, cfg, members, s.Now)),
+		Explanation: explanation,
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
 		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
-		Detector: detectorName(s.Config), SetNow: setNow(&s), Record: recordStatus(&s, n.cfg.Voters),
+		Detector: detectorName(s.Config), SetNow: setNow(&s),
+		Record: recordStatus(&s, n.cfg.Voters, uncounted),
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,22 +17,13 @@ type VoterStep struct {
 	Done  bool   `json:"done"`  // the change of this election is complete
 }
 
-// VoterOption is an option of AddVoter, RemoveVoter and ReplaceVoter.
-type VoterOption func(*voterChange)
-
-// voterChange is how a caller wants the voters to be changed.
-type voterChange struct {
-	dryRun   bool
-	progress func(VoterStep)
+// VoterOptions are those of AddVoter, RemoveVoter and ReplaceVoter.
+type VoterOptions struct {
+	// DryRun changes nothing: the steps say what would happen, and the error what is wrong.
+	DryRun bool
+	// Progress, if set, is called with each step, on the goroutine of the caller.
+	Progress func(VoterStep)
 }
-
-// WithProgress has f called with each step of a change, on the goroutine of the caller.
-func WithProgress(f func(VoterStep)) VoterOption {
-	return func(c *voterChange) { c.progress = f }
-}
-
-// DryRun changes nothing: the steps say what would happen, and the error what is wrong.
-func DryRun() VoterOption { return func(c *voterChange) { c.dryRun = true } }
 
 // AddVoter makes a connected member a voter of every election that is open on this node, one after
 // the other. It can be called on any node: the leaders are asked. It is idempotent: where the node
@@ -41,20 +33,21 @@ func DryRun() VoterOption { return func(c *voterChange) { c.dryRun = true } }
 //
 // Update the configuration of every node afterwards: it names the voters of elections that are
 // opened later.
-func (n *Node) AddVoter(ctx context.Context, id NodeID, o ...VoterOption) error {
+func (n *Node) AddVoter(ctx context.Context, id NodeID, o VoterOptions) error {
 	return n.changeVoters(ctx, o, loop.VoterChange{Add: id})
 }
 
 // RemoveVoter takes a voter out of every election that is open on this node, as AddVoter adds one.
-// A leader that is to be removed hands over first.
-func (n *Node) RemoveVoter(ctx context.Context, id NodeID, o ...VoterOption) error {
+// A leader that is to be removed hands over first. It is refused if the node is a voter of none.
+func (n *Node) RemoveVoter(ctx context.Context, id NodeID, o VoterOptions) error {
 	return n.changeVoters(ctx, o, loop.VoterChange{Remove: id})
 }
 
 // ReplaceVoter replaces a voter by another member, in two steps, as RemoveVoter and AddVoter. A
 // voter that is connected to this node is removed last, one that is not is removed first. Both may
-// have the same name: then the data directory is replaced.
-func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o ...VoterOption) error {
+// have the same name: then the data directory is replaced. It is refused if the new one is a voter
+// already, or the old one is not a voter. If a replacement ended half-way, do the other step alone.
+func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o VoterOptions) error {
 	add, remove := loop.VoterChange{Add: by}, loop.VoterChange{Remove: old}
 	lives := old == n.cfg.Node || slices.ContainsFunc(n.mesh.Links(),
 		func(l netmesh.LinkStatus) bool { return l.Up && l.Peer.Node == old })
@@ -65,35 +58,56 @@ func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o ...VoterOptio
 }
 
 // changeVoters carries out the parts of a change in one election after the other.
-func (n *Node) changeVoters(ctx context.Context, o []VoterOption, parts ...loop.VoterChange) error {
-	var c voterChange
-	for _, option := range o {
-		option(&c)
+func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.VoterChange) error {
+	if o.Progress == nil {
+		o.Progress = func(VoterStep) {}
 	}
 	elections, _ := n.loop.Snapshots()
+	var missing []error // where it is no voter: it may have been removed there before
 	for _, e := range elections {
-		for i, part := range parts {
-			if c.dryRun {
-				part.DryRun, part.Assumed = true, parts[:i]
-			}
-			text, err := n.loop.ChangeVoters(ctx, e.Election, part, c.teller(e.Name))
-			if err != nil {
-				return fmt.Errorf("change the voters of election %q: %w", e.Name, err)
-			}
-			if c.progress != nil {
-				c.progress(VoterStep{e.Name, text, i == len(parts)-1 && !c.dryRun})
-			}
+		err := n.changeVotersOf(ctx, e.Election, &o, parts)
+		if err != nil {
+			err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
 		}
+		if errors.Is(err, loop.ErrNoVoter) {
+			missing = append(missing, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(missing) == len(elections) {
+		return errors.Join(missing...)
 	}
 	return nil
 }
 
+// changeVotersOf carries out the parts of a change in one election, if all of them are possible.
+func (n *Node) changeVotersOf(
+	ctx context.Context, e *loop.Election, o *VoterOptions, parts []loop.VoterChange,
+) error {
+	steps, err := n.loop.PlanVoters(ctx, e, o.teller(e.Name), parts...)
+	if o.DryRun && err == nil {
+		for _, text := range steps {
+			o.Progress(VoterStep{Group: e.Name, Text: text})
+		}
+		return nil
+	}
+	for i := 0; i < len(parts) && err == nil; i++ {
+		var text string
+		text, err = n.loop.ChangeVoters(ctx, e, parts[i], o.teller(e.Name))
+		if err == nil {
+			o.Progress(VoterStep{e.Name, text, i == len(parts)-1})
+		}
+	}
+	return err
+}
+
 // teller returns a function that tells the caller what is waited for in an election, once.
-func (c *voterChange) teller(group string) func(error) {
+func (o *VoterOptions) teller(group string) func(error) {
 	last := ""
 	return func(why error) {
-		if text := why.Error(); c.progress != nil && text != last {
-			c.progress(VoterStep{Group: group, Text: text})
+		if text := why.Error(); text != last {
+			o.Progress(VoterStep{Group: group, Text: text})
 			last = text
 		}
 	}

@@ -14,7 +14,10 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-var five = []cluster.NodeID{"a", "b", "c", "d", "e"}
+var (
+	five = []cluster.NodeID{"a", "b", "c", "d", "e"}
+	none cluster.VoterOptions
+)
 
 // firstThree lets the first three vote at first: the others only join.
 func firstThree(cfg *cluster.Config) {
@@ -44,10 +47,10 @@ func (c *testCluster) requireVoters(want string) {
 }
 
 // steps collects the progress of a change.
-func steps(into *[]string) cluster.VoterOption {
-	return cluster.WithProgress(func(s cluster.VoterStep) {
+func steps(dry bool, into *[]string) cluster.VoterOptions {
+	return cluster.VoterOptions{DryRun: dry, Progress: func(s cluster.VoterStep) {
 		*into = append(*into, s.Group+": "+s.Text)
-	})
+	}}
 }
 
 // TestVotersChangeWhileTheClusterRuns grows from three voters to five, and shrinks again. No node
@@ -64,20 +67,24 @@ func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
 			events = append(events, n.Default().Subscribe(1000))
 		}
 		led := c.Leader()
-		require.NoError(t, c.Node("e").AddVoter(t.Context(), "d"))
+		require.NoError(t, c.Node("e").AddVoter(t.Context(), "d", none))
 		c.requireVoters("abcd")
-		require.NoError(t, c.Node("a").AddVoter(t.Context(), "e"))
-		require.NoError(t, c.Node("b").AddVoter(t.Context(), "e"), "it is one already")
+		require.NoError(t, c.Node("a").AddVoter(t.Context(), "e", none))
+		require.NoError(t, c.Node("b").AddVoter(t.Context(), "e", none), "it is one already")
 		c.requireVoters("abcde")
 		require.Equal(t, led, c.Leader())
 		c.requireRecord("x", at)
 
-		var told []string
-		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), led, steps(&told)), "%q", told)
+		var dry, told []string
+		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), led, steps(true, &dry)))
+		require.Regexp(t, "^default: leader "+string(led)+" hands over to [a-e] first\ndefault: "+
+			string(led)+" is removed; the voters are then [a-e], [a-e], [a-e], [a-e]\nother: ",
+			strings.Join(dry, "\n"))
+		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), led, steps(false, &told)), "%q", told)
 		require.Contains(t, strings.Join(told, "\n"), "has handed over to")
 		left := slices.DeleteFunc(slices.Clone(five),
 			func(id cluster.NodeID) bool { return id == led || id == c.Leader() })
-		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), left[0]), "asked outside")
+		require.NoError(t, c.Node(led).RemoveVoter(t.Context(), left[0], none), "asked outside")
 		require.Len(t, c.leader().Status().Groups[0].Voters, 3)
 		c.requireRecord("x", at)
 		changes := 0
@@ -96,15 +103,20 @@ func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
 
 // Each mistake gets its answer at once, in a dry run too, and changes nothing.
 func TestMistakesWithVoters(t *testing.T) {
-	type call = func(context.Context, *cluster.Node, ...cluster.VoterOption) error
+	type call = func(context.Context, *cluster.Node, cluster.VoterOptions) error
 	add := func(id cluster.NodeID) call {
-		return func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
-			return n.AddVoter(ctx, id, o...)
+		return func(ctx context.Context, n *cluster.Node, o cluster.VoterOptions) error {
+			return n.AddVoter(ctx, id, o)
 		}
 	}
 	remove := func(id cluster.NodeID) call {
-		return func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
-			return n.RemoveVoter(ctx, id, o...)
+		return func(ctx context.Context, n *cluster.Node, o cluster.VoterOptions) error {
+			return n.RemoveVoter(ctx, id, o)
+		}
+	}
+	replace := func(old, by cluster.NodeID) call {
+		return func(ctx context.Context, n *cluster.Node, o cluster.VoterOptions) error {
+			return n.ReplaceVoter(ctx, old, by, o)
 		}
 	}
 	for name, m := range map[string]struct {
@@ -123,12 +135,21 @@ func TestMistakesWithVoters(t *testing.T) {
 		"the last": {voters: 1, call: remove("a"), want: "a is the only voter: add another one first"},
 		"no quorum after": {voters: 3, prepare: func(c *testCluster) {
 			c.Stop(c.others(c.leader())[0])
-		}, call: func(ctx context.Context, n *cluster.Node, o ...cluster.VoterOption) error {
+		}, call: func(ctx context.Context, n *cluster.Node, o cluster.VoterOptions) error {
 			up := slices.DeleteFunc(n.Status().Members, func(m cluster.MemberStatus) bool {
 				return !m.Voter || m.Link != "up"
 			})
-			return n.RemoveVoter(ctx, up[0].Node, o...)
+			return n.RemoveVoter(ctx, up[0].Node, o)
 		}, want: "2 of them would be needed, and 1 are connected"},
+		"nobody to hand over to": {voters: 3, prepare: func(c *testCluster) {
+			for _, id := range c.others(c.leader()) {
+				err := c.Node(id).Default().SetCandidate(false)
+				require.NoError(c.t, err)
+			}
+			time.Sleep(5 * time.Second)
+		}, call: func(ctx context.Context, n *cluster.Node, o cluster.VoterOptions) error {
+			return n.ReplaceVoter(ctx, n.Default().Status().Leader, "d", o)
+		}, want: `": it is not a candidate; cannot hand over to "`},
 		"explicit quorum": {voters: 3, edit: func(cfg *cluster.Config) { cfg.Election.Quorum = 3 },
 			call: add("d"), want: "Quorum is set to 3"},
 		"unsafe": {voters: 3, edit: func(cfg *cluster.Config) {
@@ -139,6 +160,11 @@ func TestMistakesWithVoters(t *testing.T) {
 				cfg.Voters = append(slices.Clone(cfg.Voters), "d")
 			}
 		}, call: add("d"), want: `only node "d" counts "d"`},
+		"unknown": {voters: 3, call: remove("x"), want: "x is not one of the voters a, b, c"},
+		"replace an unknown": {voters: 3, call: replace("x", "d"),
+			want: "x is not one of the voters a, b, c: add d"},
+		"replace by a voter": {voters: 3, call: replace("b", "a"),
+			want: "a is a voter already: remove b, or name a node that is not a voter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, five[:4], func(t *testing.T, c *testCluster) {
@@ -147,9 +173,9 @@ func TestMistakesWithVoters(t *testing.T) {
 					m.prepare(c)
 				}
 				before := c.leader().Status().Groups[0].Voters
-				for _, options := range [][]cluster.VoterOption{{cluster.DryRun()}, nil} {
+				for _, dry := range []bool{true, false} {
 					for _, id := range c.Running()[:1] {
-						err := m.call(within(t, time.Minute), c.Node(id), options...)
+						err := m.call(within(t, time.Minute), c.Node(id), cluster.VoterOptions{DryRun: dry})
 						require.ErrorIs(t, err, cluster.ErrRefused)
 						require.ErrorContains(t, err, m.want)
 					}
@@ -186,9 +212,9 @@ func TestVotersAreReplaced(t *testing.T) {
 		time.Sleep(time.Second)
 		var dry, told []string
 		require.NoError(t, c.Node("d").ReplaceVoter(t.Context(), dead, "d",
-			cluster.DryRun(), steps(&dry)))
+			steps(true, &dry)))
 		require.Equal(t, three, c.Node("d").Status().Groups[0].Voters)
-		require.NoError(t, c.Node("d").ReplaceVoter(t.Context(), dead, "d", steps(&told)))
+		require.NoError(t, c.Node("d").ReplaceVoter(t.Context(), dead, "d", steps(false, &told)))
 		require.Equal(t, []string{"default: " + string(dead) + " is removed; the voters are then " +
 			strings.Join(namesWithout(three, dead), ", "), "default: d becomes a voter; the voters are then " +
 			strings.Join(append(namesWithout(three, dead), "d"), ", ")}, dry)
@@ -199,18 +225,23 @@ func TestVotersAreReplaced(t *testing.T) {
 		time.Sleep(election)
 		back := c.Node(dead).Status().Groups[0]
 		require.Equal(t, c.Leader(), back.Leader)
+		votes := c.Node(dead).Stats().VotesReceived
+		for _, no := range votes.No {
+			votes.Yes += no
+		}
+		require.Zero(t, votes.Yes, "it does not stand, whatever terms it had reserved")
 		require.NotContains(t, back.Voters, dead)
 		require.Equal(t, three, back.Record.Configured)
 
-		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), "d", dead), "one that lives")
+		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), "d", dead, none), "one that lives")
 		c.Stop("d")
 		c.requireVoters("abc")
 		c.Crash(dead)
 		c.Replace(dead)
 		c.Start(dead)
 		time.Sleep(election)
-		require.ErrorContains(t, c.Node(dead).AddVoter(within(t, time.Minute), dead), "replace it")
-		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), dead, dead))
+		require.ErrorContains(t, c.Node(dead).AddVoter(within(t, time.Minute), dead, none), "replace it")
+		require.NoError(t, c.Node(dead).ReplaceVoter(t.Context(), dead, dead, none))
 		c.requireVoters("abc")
 		c.requireRecord("x", at)
 	}, clustertest.Configure(firstThree))

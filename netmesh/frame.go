@@ -34,6 +34,7 @@ const (
 const (
 	frameHeader = 5       // length and kind
 	maxHello    = 2 << 10 // bytes of a frame before the link is up
+	readAhead   = 16 << 10
 )
 
 var msgpack = func() *codec.MsgpackHandle {
@@ -176,7 +177,7 @@ type frameReader struct {
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {
-	return &frameReader{r: bufio.NewReader(r), max: limit}
+	return &frameReader{r: bufio.NewReaderSize(r, readAhead), max: limit}
 }
 
 // next returns the next frame; its body is valid until the call after. The

@@ -26,11 +26,10 @@ type life struct {
 	writing atomic.Int64 // when the write under way began; 0: there is none
 }
 
-// begin takes note of a write. A pong asks for no answer, or two peers would ping each other for
-// ever.
-func (l *life) begin(now int64, kind frameKind) {
+// begin takes note of a write, and of whether it asks for an answer.
+func (l *life) begin(now int64, asks bool) {
 	l.writing.Store(now)
-	if kind != framePong && l.asked.Load() == 0 {
+	if asks && l.asked.Load() == 0 {
 		l.asked.Store(now)
 	}
 }

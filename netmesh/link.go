@@ -36,6 +36,9 @@ type link struct {
 	dec    *decoder
 	enc    *encoder // the writer's; before it starts, the handshake's
 	spare  []queued
+	note   Note   // that is being sent; the writer's, a field because it would escape to the heap
+	out    []byte // frames that are to be written; the writer's, as asks
+	asks   bool   // one of them asks for an answer
 	told   *Facts // the writer's: the newest that were sent
 
 	ready   waker         // messages wait

@@ -2,7 +2,6 @@ package netmesh
 
 import (
 	"bytes"
-	"slices"
 	"sync"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -12,8 +11,10 @@ import (
 const MaxNote = 17 << 10
 
 const (
-	// maxNotes wait for one peer, maxGuestNotes for one without a vote: there may be many.
-	maxNotes, maxGuestNotes = 64, 4
+	// maxNotes is how much may wait for one peer, maxGuestNotes for one without a vote: there may be
+	// many. In bytes of bodies, and noteCost for each note.
+	maxNotes, maxGuestNotes = 1 << 20, 8 * (MaxNote + noteCost)
+	noteCost                = 1 << 10
 	// noteStep is after how many bytes of notes a ping follows. No more than two such pings are
 	// under way with notes behind them: what waits in the kernel for a slow network would delay
 	// the heartbeats behind it.
@@ -33,6 +34,7 @@ type Note struct {
 type notes struct {
 	mu    sync.Mutex
 	items []Note
+	size  int // as maxNotes counts
 }
 
 // push reports whether there was room. One that waits already is not added again.
@@ -44,29 +46,31 @@ func (q *notes) push(n Note, most int) bool {
 			return true
 		}
 	}
-	if len(q.items) >= most {
+	size := q.size + noteCost + len(n.Body)
+	if size > most {
 		return false
 	}
-	q.items = append(q.items, n)
+	q.items, q.size = append(q.items, n), size
 	return true
 }
 
-// pop takes the oldest, and reports whether more are left.
-func (q *notes) pop() (n Note, ok, more bool) {
+// pop takes the oldest, if there is one.
+func (q *notes) pop() (n Note, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {
-		return n, false, false
+		return n, false
 	}
 	n = q.items[0]
-	q.items = slices.Delete(q.items, 0, 1)
-	return n, true, len(q.items) > 0
+	q.items[0] = Note{}
+	q.items, q.size = q.items[1:], q.size-noteCost-len(n.Body)
+	return n, true
 }
 
 func (q *notes) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.items = nil
+	q.items, q.size = nil, 0
 }
 
 // Notify queues a note for a peer, and never blocks. The result is whether it was queued, or the
@@ -91,31 +95,30 @@ func (m *Mesh) Notify(to elector.NodeID, n Note) bool {
 	return queued
 }
 
-// sendNote sends the oldest note, unless too much is under way. What was sent before the note goes
-// first. Only the link itself may take from the queue.
-func (l *link) sendNote() error {
+// sendNotes sends notes, the oldest first, until a ping follows them or too much is under way. The
+// messages that wait pass between two calls. Only the link itself may take from the queue.
+func (l *link) sendNotes() error {
 	if !l.current() || l.answered.Load() < l.marks[0] {
 		return nil // the next pong or link wakes the writer
 	}
-	n, ok, more := l.p.notes.pop()
-	if !ok {
-		return nil
-	}
-	if more {
-		l.noted.wake()
-	}
-	if err := l.sendBatch(); err != nil {
-		return err
-	}
-	if err := l.send(frameNote, &n); err != nil {
-		return err
-	}
-	if l.unmarked += len(n.Body); l.unmarked < noteStep {
-		return nil
+	for l.unmarked < noteStep {
+		var ok bool
+		if l.note, ok = l.p.notes.pop(); !ok {
+			return nil
+		}
+		// What was sent before the note goes first.
+		if err := l.sendBatch(); err != nil {
+			return err
+		}
+		if err := l.send(frameNote, &l.note); err != nil {
+			return err
+		}
+		l.unmarked += len(l.note.Body)
 	}
 	l.unmarked = 0
 	err := l.sendPing()
 	l.marks = [2]uint64{l.marks[1], l.meter.newest()}
+	l.noted.wake() // more may wait
 	return err
 }
 

@@ -52,15 +52,16 @@ func TestWhichNotesAreRefused(t *testing.T) {
 		require.True(t, a.Send("b", "g", ack(1)))
 		synctest.Wait()
 		count := func(to elector.NodeID, size int) (n int) {
-			for n < 1000 && a.Notify(to, noteOf(uint8(n), size)) {
+			for n < 1000 && a.Notify(to, Note{Group: fmt.Sprint(n), Body: make([]byte, size)}) {
 				n++
 				synctest.Wait()
 			}
 			return n
 		}
 		inFlight := 2 * noteStep / 1000
-		require.InDelta(t, maxNotes+inFlight, count("b", 1000), 4, "b reads nothing")
-		require.True(t, a.Notify("b", noteOf(100, 1000)), "it waits already")
+		waiting := maxNotes / (noteCost + 1000)
+		require.InDelta(t, waiting+inFlight, count("b", 1000), 4, "b reads nothing")
+		require.True(t, a.Notify("b", Note{Group: "200", Body: make([]byte, 1000)}), "waits already")
 		close(b.release)
 		synctest.Wait()
 		require.True(t, a.Notify("b", noteOf(1, 1)))
@@ -69,7 +70,8 @@ func TestWhichNotesAreRefused(t *testing.T) {
 		h.MaxVersion = maxVersion
 		s.link(h)
 		synctest.Wait()
-		require.InDelta(t, maxGuestNotes+2*noteStep/MaxNote, count("x", MaxNote), 3, "no vote")
+		waiting = maxGuestNotes / (noteCost + MaxNote)
+		require.InDelta(t, waiting+2*noteStep/MaxNote, count("x", MaxNote), 3, "no vote")
 		b.close(t)
 		synctest.Wait()
 		require.False(t, a.Notify("b", noteOf(1, 1)), "no link")

@@ -18,6 +18,8 @@ type recordItem struct {
 	CommittedTerm    uint64
 	CommittedCounter uint64
 	Entered          uint64
+	Lineage          []byte // empty for none
+	Founded          bool
 	Voters           []byte // of the offer, as its value
 	ValueTerm        uint64
 	ValueCounter     uint64
@@ -26,7 +28,8 @@ type recordItem struct {
 }
 
 // maxRecordItem is the most bytes that one encoded recordItem takes.
-const maxRecordItem = maxItem + 9*9 + 5 + scouting.MaxVoters*(1+elector.MaxNameLength+16) + 3 + 34
+const maxRecordItem = maxItem + 9*9 + 5 + scouting.MaxVoters*(1+elector.MaxNameLength+16) + 3 + 34 +
+	18 + 1
 
 // hasRecord reports whether a message needs a frame of its own kind.
 func hasRecord(m *elector.Message) bool {
@@ -48,7 +51,10 @@ func (w *recordItem) set(group string, m *elector.Message) {
 	w.Message.set(group, m)
 	w.RecordTerm, w.RecordCounter = uint64(m.Record.Term), m.Record.Counter
 	w.CommittedTerm, w.CommittedCounter = uint64(m.Committed.Term), m.Committed.Counter
-	w.Entered = uint64(m.Entered)
+	w.Entered, w.Founded = uint64(m.Entered), m.Founded
+	if m.Lineage != (elector.Identity{}) {
+		w.Lineage = append(w.Lineage, m.Lineage[:]...)
+	}
 	if r := m.Offer; r != nil {
 		w.Voters = append(w.Voters, r.Voters.Bytes()...)
 		w.ValueTerm, w.ValueCounter = uint64(r.Value.LSN.Term), r.Value.LSN.Counter
@@ -59,9 +65,9 @@ func (w *recordItem) set(group string, m *elector.Message) {
 
 // clear makes every field zero and keeps the buffers.
 func (w *recordItem) clear() {
-	message, voters, hash := &w.Message, w.Voters[:0], w.ValueHash[:0]
+	message, lineage, voters, hash := &w.Message, w.Lineage[:0], w.Voters[:0], w.ValueHash[:0]
 	message.clear()
-	*w = recordItem{Message: *message, Voters: voters, ValueHash: hash}
+	*w = recordItem{Message: *message, Lineage: lineage, Voters: voters, ValueHash: hash}
 }
 
 // message returns what w carries, or what no correct peer sends.
@@ -72,21 +78,25 @@ func (w *recordItem) message(names *interner) (group string, m elector.Message, 
 	group, m = w.Message.message(names)
 	m.Record = lsn.LSN{Term: lsn.Term(w.RecordTerm), Counter: w.RecordCounter}
 	m.Committed = lsn.LSN{Term: lsn.Term(w.CommittedTerm), Counter: w.CommittedCounter}
-	m.Entered = lsn.Term(w.Entered)
+	m.Entered, m.Founded = lsn.Term(w.Entered), w.Founded
+	if n := copy(m.Lineage[:], w.Lineage); n != len(w.Lineage) || n != 0 && n != len(m.Lineage) {
+		return "", m, fmt.Errorf("a lineage has %d bytes", len(w.Lineage))
+	}
 	if m.Kind == elector.RecordOffer {
-		m.Offer, err = w.offer()
+		m.Offer, err = w.offer(m.Lineage)
 	}
 	return group, m, err
 }
 
 // offer returns the record that is offered.
-func (w *recordItem) offer() (*elector.Record, error) {
+func (w *recordItem) offer(lineage elector.Identity) (*elector.Record, error) {
 	voters, err := elector.ParseRoster(w.Voters)
 	if err != nil {
 		return nil, err
 	}
 	r := elector.Record{
 		LSN: lsn.LSN{Term: lsn.Term(w.RecordTerm), Counter: w.RecordCounter}, Voters: voters,
+		Lineage: lineage, Founded: w.Founded,
 		Value: elector.Value{
 			LSN:  lsn.LSN{Term: lsn.Term(w.ValueTerm), Counter: w.ValueCounter},
 			Size: w.ValueSize,

@@ -30,9 +30,13 @@ var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 	if m.Kind <= elector.NodeUnavailable && rapid.Bool().Draw(t, "plain") {
 		m.Record, m.Committed, m.Entered = lsn.LSN{}, lsn.LSN{}, 0
 	}
+	if !hasRecord(&m) {
+		m.Lineage, m.Founded = elector.Identity{}, false
+	}
 	if m.Kind == elector.RecordOffer {
 		m.Offer = anyRecord(t)
 		m.Record, m.Term = m.Offer.LSN, max(m.Term, m.Offer.LSN.Term)
+		m.Lineage, m.Founded = m.Offer.Lineage, m.Offer.Founded
 	}
 	m.Cause %= scouting.CauseRank + 1
 	m.Leader = elector.NodeID(anyName().Draw(t, "leader"))
@@ -49,6 +53,9 @@ func anyRecord(t *rapid.T) *elector.Record {
 	r := elector.Record{LSN: lsn.LSN{
 		Term: lsn.Term(number.Draw(t, "term")), Counter: number.Draw(t, "counter"),
 	}}
+	if rapid.Bool().Draw(t, "lineage") {
+		r.Lineage, r.Founded = elector.Identity{1, 15: 2}, rapid.Bool().Draw(t, "founded")
+	}
 	var voters []elector.Voter
 	for i := range rapid.IntRange(1, scouting.MaxVoters).Draw(t, "voters") {
 		v := elector.Voter{Node: elector.NodeID(strings.Repeat("v", i+1))}

@@ -8,16 +8,23 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// write sends what waits until the link ends, and says goodbye.
+// flushFrom is from how many bytes on frames are written before others join them.
+const flushFrom = 64 << 10
+
+// write sends what waits until the link ends, and says goodbye. Frames that wait together are
+// written at once: a call of the kernel, and a reader that wakes, take longer than most frames.
 func (l *link) write() {
 	defer close(l.written)
 	var expired <-chan time.Time
 	retired := l.retired
 	err := l.sendPing()
 	for err == nil {
+		if err = l.flush(); err != nil {
+			break
+		}
 		select { // a heartbeat does not wait for pings
 		case <-l.ready:
-			err = l.sendBatch()
+			err = l.sendWaiting()
 			continue
 		default:
 		}
@@ -26,9 +33,9 @@ func (l *link) write() {
 			l.sayGoodbye()
 			return
 		case <-l.ready:
-			err = l.sendBatch()
+			err = l.sendWaiting()
 		case <-l.noted:
-			err = l.sendNote()
+			err = l.sendWaiting()
 		case pong := <-l.pongs:
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)
@@ -46,6 +53,15 @@ func (l *link) write() {
 	}
 	l.failed(err, goodbyeTime)
 	<-l.stop
+}
+
+// sendWaiting sends the messages that wait, and notes behind them.
+func (l *link) sendWaiting() error {
+	err := l.sendBatch()
+	if err == nil {
+		err = l.sendNotes()
+	}
+	return err
 }
 
 // sendBatch sends all that waits for the peer in as few frames as hold it,
@@ -88,8 +104,23 @@ func (l *link) send(kind frameKind, value any) error {
 	return l.put(frame)
 }
 
-// put writes one frame to the connection.
+// put adds a frame to those that flush writes.
 func (l *link) put(frame []byte) error {
+	// A pong asks for no answer, or two peers would ping each other for ever.
+	l.asks = l.asks || frameKind(frame[frameHeader-1]) != framePong
+	l.out = append(l.out, frame...)
+	l.p.traffic.framesOut.Add(1)
+	if len(l.out) < flushFrom {
+		return nil
+	}
+	return l.flush()
+}
+
+// flush writes the frames of put to the connection.
+func (l *link) flush() error {
+	if len(l.out) == 0 {
+		return nil
+	}
 	l.mu.Lock()
 	if l.ended && !l.endsSoon {
 		// It counts from now on: the time since the end may be used up. Fails as the write does.
@@ -98,16 +129,16 @@ func (l *link) put(frame []byte) error {
 	l.mu.Unlock()
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	l.life.begin(l.m.age(), frameKind(frame[frameHeader-1]))
-	_, err := l.conn.Write(frame)
+	l.life.begin(l.m.age(), l.asks)
+	_, err := l.conn.Write(l.out)
 	l.life.writing.Store(0)
 	if err != nil {
-		err = fmt.Errorf("write %d bytes to %s: %w", len(frame), l.info.Node, err)
+		err = fmt.Errorf("write %d bytes to %s: %w", len(l.out), l.info.Node, err)
 		l.failed(err, goodbyeTime)
 		return err
 	}
-	l.p.traffic.framesOut.Add(1)
-	l.p.traffic.bytesOut.Add(uint64(len(frame)))
+	l.p.traffic.bytesOut.Add(uint64(len(l.out)))
+	l.out, l.asks = l.out[:0], false
 	return nil
 }
 
@@ -125,6 +156,9 @@ func (l *link) sayGoodbye() {
 	err := l.sendBatch()
 	if err == nil {
 		err = l.send(frameGoodbye, why.goodbye())
+	}
+	if err == nil {
+		err = l.flush()
 	}
 	if err == nil {
 		err = closeWrite(l.conn)

@@ -157,7 +157,7 @@ func (m *supervised) turn(time.Duration) {
 		case len(voters) == 0:
 			return nil
 		}
-		err := change(ctx, m.id)
+		err := change(ctx, m.id, cluster.VoterOptions{})
 		m.w.judge.note("%s is %s as a voter: %v", m.id, what, err)
 		return err
 	})
@@ -206,7 +206,7 @@ func (m *supervised) replace() {
 				return
 			}
 			other.call(func(ctx context.Context, _ *cluster.Election) error {
-				return p.node.ReplaceVoter(ctx, m.id, m.id)
+				return p.node.ReplaceVoter(ctx, m.id, m.id, cluster.VoterOptions{})
 			})
 		}
 	}

@@ -24,13 +24,16 @@ const (
 	DirectoryCopied Kind = "data-dir-copied" // refused: another process runs, or ran, on a copy of it
 	// refused: its data directory was replaced by another one, and put back
 	DirectoryOutdated Kind = "data-dir-outdated"
-	Version           Kind = "version"     // refused: no version of the protocol in common
-	WrongNode         Kind = "wrong-node"  // refused: the address leads to another node
-	TLS               Kind = "tls"         // refused: no accepted certificate, or one end has no TLS
-	Certificate       Kind = "certificate" // this node's ends soon, or a new one is wrong; no Peer
-	FalseClaim        Kind = "false-claim" // it claims to lead, and cannot have been elected
-	DiskFails         Kind = "disk-fails"  // this node cannot write to its disk; no Peer
-	Alone             Kind = "alone"       // no other member was found since the start; no Peer
+	Version           Kind = "version"       // refused: no version of the protocol in common
+	WrongNode         Kind = "wrong-node"    // refused: the address leads to another node
+	TLS               Kind = "tls"           // refused: no accepted certificate, or one end has no TLS
+	Certificate       Kind = "certificate"   // this node's ends soon, or a new one is wrong; no Peer
+	FalseClaim        Kind = "false-claim"   // it claims to lead, and cannot have been elected
+	OtherLineage      Kind = "other-lineage" // its record began apart from this node's
+	DiskFails         Kind = "disk-fails"    // this node cannot write to its disk; no Peer
+	Alone             Kind = "alone"         // no other member was found since the start; no Peer
+	// a voter runs on a data directory that the record does not name; no Peer: this node itself
+	VoterUncounted Kind = "voter-uncounted"
 )
 
 // kinds are all kinds, with why a finding of each matters and what to do about it.
@@ -39,8 +42,9 @@ var kinds = []struct {
 	why, advice string
 }{
 	{VotersDiffer, "quorums of different lists need not share a voter: two leaders are possible",
-		"stop the node whose list is wrong, and correct it; change no list to add or remove a voter: " +
-			"'bmqnode voters' does that while the cluster runs"},
+		"stop the node whose list is wrong, and correct it; to add or remove a voter: 'bmqnode " +
+			"voters', and the lists follow. Where that shows a record, they count only in elections " +
+			"that are opened for the first time"},
 	{SettingsDiffer, "with two values of it, two leaders are possible",
 		"if one node is wrong, correct it and restart it alone; to change the value on purpose, " +
 			"stop all, change all, start all (lease, heartbeat timers, unsafe), otherwise restart " +
@@ -83,11 +87,19 @@ var kinds = []struct {
 		"look at that node: its program, its data directory and voters, and the clocks of both; " +
 			"stop it if elections fail because of it. Take it off the list of names only if you are " +
 			"certain that it lies"},
+	{OtherLineage, "their records began apart: each keeps its own, and ignores the other",
+		"two clusters of one name met: correct the cluster name or an address to join; or nodes were " +
+			"wiped and began anew: keep the directories of the nodes whose record is right, and start " +
+			"the others on empty ones, which then take it over"},
 	{DiskFails, "what happens is not recorded, and a node that cannot write its terms takes no part",
 		"make room on the file system of the data directory, or replace the disk; the node " +
 			"takes part for as long as it can write its terms"},
 	{Alone, "a node that finds nobody counts for nobody's quorum",
 		"correct the addresses to join: at least one must be that of another member that runs"},
+	{VoterUncounted, "its votes and acknowledgements count for nothing: its disk does not know what " +
+		"the one that the record names has promised",
+		"if that disk is gone for good: 'bmqnode voters replace NODE'; otherwise stop it, and start " +
+			"it on that disk"},
 }
 
 // Kinds returns all kinds.

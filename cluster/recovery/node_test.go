@@ -260,7 +260,7 @@ func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
 		d.Replace("c")
 		d.Start("c")
 		time.Sleep(10 * time.Second)
-		require.ErrorContains(t, leader.AddVoter(d.t.Context(), "c"),
+		require.ErrorContains(t, leader.AddVoter(d.t.Context(), "c", cluster.VoterOptions{}),
 			"c was declared lost in an emergency")
 		d.Stop("c")
 		for _, id := range left {
@@ -270,7 +270,7 @@ func TestTheNewestRecordOfTheSurvivorsGoesOn(t *testing.T) {
 		d.start("a", "b", "c")
 		require.Len(t, d.recordOf("second").Voters, 2, "c is no voter yet")
 		time.Sleep(10 * time.Second)
-		require.NoError(t, d.Node("c").AddVoter(d.t.Context(), "c"))
+		require.NoError(t, d.Node("c").AddVoter(d.t.Context(), "c", cluster.VoterOptions{}))
 		r = d.recordOf("second")
 		require.Len(t, r.Voters, 3)
 		require.Equal(t, d.Node("c").Status().Identity, identity(r, "c"), "its new directory")

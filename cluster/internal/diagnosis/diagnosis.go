@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,6 +112,18 @@ func (d *Diagnosis) OfNode(kind findings.Kind, why string) {
 	d.finds(kind, "", words.Printable(why, maxDetail))
 }
 
+// OfVoters sets the findings of voters that count for nothing: why, by the peer; "" for this node.
+func (d *Diagnosis) OfVoters(why map[elector.NodeID]string) {
+	for _, f := range d.Findings() {
+		if f.Kind == findings.VoterUncounted && why[f.Peer] == "" {
+			d.finds(f.Kind, f.Peer, "")
+		}
+	}
+	for peer, detail := range why {
+		d.finds(findings.VoterUncounted, peer, detail)
+	}
+}
+
 // report adds a finding about a peer whose connection was refused. It expires a minute after
 // it was reported last, and ends when a link to the peer comes up. A stranger may have chosen
 // the name and the detail: they are made printable and shortened.
@@ -119,10 +132,10 @@ func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail strin
 	d.raise(kind, peer, words.Printable(detail, maxDetail), refusedLife)
 }
 
-// Claimed adds a finding about a voter that claims to lead although it cannot have been elected.
-// It expires 10 minutes after it was seen last, whether or not the voter is linked.
-func (d *Diagnosis) Claimed(peer elector.NodeID, detail string) {
-	d.raise(findings.FalseClaim, peer, detail, claimLife)
+// Claimed adds a finding about what a peer claims and cannot be. It expires 10 minutes after it was
+// seen last, whether or not the peer is linked.
+func (d *Diagnosis) Claimed(kind findings.Kind, peer elector.NodeID, detail string) {
+	d.raise(kind, peer, detail, claimLife)
 }
 
 // VotersDiffer says which linked peer is configured with other voters; "" if none is.
@@ -169,7 +182,8 @@ func (d *Diagnosis) raise(
 	d.mu.Lock()
 	now, at := time.Now(), key{kind, peer}
 	d.expire(now)
-	f := findings.Finding{Kind: kind, Peer: peer, Detail: detail, Advice: kind.Advice(), Since: now}
+	f := findings.Finding{Kind: kind, Peer: peer, Detail: detail, Since: now,
+		Advice: strings.ReplaceAll(kind.Advice(), "NODE", string(cmp.Or(peer, d.cfg.Node)))}
 	old := d.all[at]
 	if old != nil {
 		f.Since = old.Since

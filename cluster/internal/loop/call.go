@@ -3,12 +3,13 @@ package loop
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,13 +20,15 @@ import (
 )
 
 const (
-	callPart  = 12 << 10              // of a value, in one note; JSON makes more of it
-	maxCalls  = 64                    // of other nodes, that come in or are carried out, at a time
-	maxText   = 1 << 10               // bytes of the text of a reply
-	noRoomFor = time.Millisecond      // before a note is sent again
-	askAgain  = 50 * time.Millisecond // after nothing was done: nobody leads, or has no time
-	shortWait = 2 * time.Second       // for a change of voters, which is asked for again
-	longWait  = time.Minute           // for a value
+	maxInline = 12 << 10 // bytes of a value in the note of its call; JSON makes more of it
+	// maxCalls of other nodes come in or are carried out at a time, maxCallsOf of them of one node.
+	maxCalls, maxCallsOf = 64, 8
+	maxText              = 1 << 10               // bytes of the text of an error in a reply
+	noRoomFor            = time.Millisecond      // before a note is sent again
+	askAgain             = 50 * time.Millisecond // after nothing was done, or nobody leads
+	shortWait            = 2 * time.Second       // before it is told what a change of voters waits for
+	longWait             = time.Minute           // of a leader, for one call
+	remembered           = 10 * time.Second      // is an answer that may not have arrived
 )
 
 // errWaiting says that nothing is done yet, and that it is harmless to ask again.
@@ -33,28 +36,28 @@ var errWaiting = errors.New("not done yet")
 
 // outcomes are the errors that a reply tells, by their number there.
 var outcomes = []error{
-	nil, elector.ErrNotLeader, ErrConflict, ErrRefused, ErrUnknown, errWaiting,
+	nil, elector.ErrNotLeader, ErrConflict, ErrNoVoter, ErrRefused, ErrUnknown, errWaiting,
 }
 
-// call asks the leader of an election to change the voters or to publish a value. It travels in one
-// note, or, if the value is larger than that, in several that differ in Value.
+// call asks the leader of an election to change the voters, to say what a change would do, or to
+// publish a value. A large value stays with the asker, and the leader pulls it.
 type call struct {
 	ID      uint64
+	Over    bool          // the asker has the reply, or has given up
 	Wait    time.Duration // how long the asker waits
 	Change  VoterChange
+	Plan    []VoterChange
 	Publish bool
 	Match   []lsn.LSN // IfMatch: at most one
-	Size    int       // of the value
-	At      int       // where Value belongs in it
-	Value   []byte    // the next part; the whole value when all are there
-
-	came time.Time // when the newest part did
+	Value   []byte
+	Of      elector.Value // size and hash of a value that is to be pulled
 }
 
 // reply answers a call.
 type reply struct {
 	ID   uint64
 	Code uint8 // index in outcomes
+	More bool  // it says what is waited for; another reply follows
 	Text string
 	LSN  lsn.LSN
 }
@@ -83,11 +86,10 @@ func (e *calledError) Unwrap() error { return e.is }
 // calls are those that this node has made and those of others, which it carries out. They need no
 // driver.
 type calls struct {
-	mu       sync.Mutex
-	links    map[elector.NodeID]bool // whether its build knows records
-	asked    map[uint64]asked        // by call
-	incoming map[origin]*call
-	serving  int
+	mu      sync.Mutex
+	links   map[elector.NodeID]bool // whether its build knows records
+	asked   map[uint64]asked        // by call
+	serving map[origin]*served
 }
 
 // origin names a call of another node.
@@ -96,14 +98,23 @@ type origin struct {
 	id   uint64
 }
 
+// served is a call of another node that is carried out, or was.
+type served struct {
+	end   func() // ends it
+	reply *reply // nil until it is there
+	at    time.Time
+}
+
 type asked struct {
 	to    elector.NodeID
-	reply chan reply // has room for one
+	of    elector.Value
+	value []byte
+	reply chan reply // has room for one that says more and the last one
 }
 
 func newCalls() calls {
 	return calls{
-		links: map[elector.NodeID]bool{}, asked: map[uint64]asked{}, incoming: map[origin]*call{},
+		links: map[elector.NodeID]bool{}, asked: map[uint64]asked{}, serving: map[origin]*served{},
 	}
 }
 
@@ -127,7 +138,11 @@ func (c *calls) lost(peer elector.NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.links, peer)
-	maps.DeleteFunc(c.incoming, func(o origin, _ *call) bool { return o.node == peer })
+	for of, s := range c.serving {
+		if of.node == peer {
+			c.over(of, s)
+		}
+	}
 	for id, a := range c.asked {
 		if a.to == peer {
 			delete(c.asked, id)
@@ -137,27 +152,46 @@ func (c *calls) lost(peer elector.NodeID) {
 	}
 }
 
-// atLeader has the leader of an election do something: this node by here, or another one by a call.
-// It asks again as long as ctx lives where nothing was done, and where repeat says that it is
-// harmless. told, if not nil, gets why it asks again.
-func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
-	here func() (reply, error), told func(error),
+// over ends and forgets a call of another node.
+func (c *calls) over(of origin, s *served) {
+	s.end()
+	delete(c.serving, of)
+}
+
+// value returns a value that this node has asked a leader to publish.
+func (c *calls) value(leader elector.NodeID, hash valueHash) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.asked {
+		if a.to == leader && a.of.Hash == hash {
+			return a.value
+		}
+	}
+	return nil
+}
+
+// atLeader has the leader of an election carry out a call, whichever node that is. It asks again as
+// long as ctx lives where nothing was done, and where repeat says that it is harmless. told gets
+// why it asks again, and what the leader waits for.
+func (l *Loop) atLeader(
+	ctx context.Context, e *Election, c call, repeat bool, told func(error),
 ) (r reply, _ error) {
 	var doubt, why error // whether it was done; why it is asked again
 	for {
-		leader, err := ask(ctx, l, func(*Driver) (elector.NodeID, error) {
-			return e.g.follows, e.Ended()
+		leader, err := ask(ctx, l, func(d *Driver) (elector.NodeID, error) {
+			if err := e.Ended(); err != nil || e.g.follows != "" {
+				return e.g.follows, err
+			}
+			return "", fmt.Errorf("%w: no leader is known%s", errWaiting, d.missing(e.g))
 		})
 		switch {
 		case err != nil && why != nil && ctx.Err() != nil:
 			return r, fmt.Errorf("%w: %w", cmp.Or(doubt, why), err)
 		case err != nil:
-		case leader == "":
-			err = fmt.Errorf("%w: no leader is known", errWaiting)
 		case leader == l.Node:
-			r, err = here()
+			r, err = l.carryOut(ctx, e, &c, told)
 		default:
-			r, err = l.call(ctx, e, leader, c)
+			r, err = l.call(ctx, e, leader, c, told)
 		}
 		switch {
 		case errors.Is(err, ErrUnknown) && repeat:
@@ -168,15 +202,25 @@ func (l *Loop) atLeader(ctx context.Context, e *Election, c call, repeat bool,
 		default:
 			return r, err
 		}
-		if why = err; told != nil {
-			told(why)
-		}
+		why = err
+		told(why)
 		select { // what ended is found above
 		case <-time.After(askAgain):
 		case <-ctx.Done():
 		case <-e.Gone:
 		}
 	}
+}
+
+// missing names the voters to which this node has no link, as the end of a sentence.
+func (d *Driver) missing(g *group) string {
+	away := slices.DeleteFunc(slices.Clone(g.machine.Electorate()), func(id elector.NodeID) bool {
+		return id == d.Node || d.up[id] != nil
+	})
+	if len(away) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s has no link to %s", d.Node, words.List(away))
 }
 
 // Publish has the leader of an election write a value, whichever node that is, and waits until it
@@ -186,75 +230,110 @@ func (l *Loop) Publish(ctx context.Context, e *Election, w Write) (lsn.LSN, erro
 	if w.IfMatch != nil {
 		c.Match = []lsn.LSN{*w.IfMatch}
 	}
-	r, err := l.atLeader(ctx, e, c, w.IfMatch != nil, func() (reply, error) {
-		at, err := l.PublishHere(ctx, e, w)
-		return reply{LSN: at}, err
-	}, nil)
+	r, err := l.atLeader(ctx, e, c, w.IfMatch != nil, func(error) {})
 	return r.LSN, err
 }
 
 // ChangeVoters has the leader of an election change its voters, whichever node that is, and waits
 // until the change is committed. It returns what was done, and tells meanwhile what it waits for.
+// A change that was done is answered as done, whoever undoes it next; only if the link to the
+// leader ends before the answer is there it is asked for again.
 func (l *Loop) ChangeVoters(
 	ctx context.Context, e *Election, c VoterChange, told func(error),
 ) (string, error) {
-	r, err := l.atLeader(ctx, e, call{Wait: shortWait, Change: c}, true, func() (reply, error) {
-		short, cancel := context.WithTimeout(ctx, shortWait)
-		defer cancel()
-		text, err := l.change(short, e, c)
-		return reply{Text: text}, err
-	}, told)
+	r, err := l.atLeader(ctx, e, call{Wait: longWait, Change: c}, true, told)
 	return r.Text, err
+}
+
+// PlanVoters has the leader of an election say what changes of its voters would do, one after the
+// other, or why one is refused. The error is ErrNoVoter if there is nothing to remove.
+func (l *Loop) PlanVoters(
+	ctx context.Context, e *Election, told func(error), changes ...VoterChange,
+) ([]string, error) {
+	r, err := l.atLeader(ctx, e, call{Wait: longWait, Plan: changes}, true, told)
+	return strings.Split(r.Text, "\n"), err
+}
+
+// carryOut carries out a call on this node, if it leads.
+func (l *Loop) carryOut(
+	ctx context.Context, e *Election, c *call, told func(error),
+) (r reply, err error) {
+	switch {
+	case c.Publish:
+		w := Write{Value: c.Value}
+		if len(c.Match) > 0 {
+			w.IfMatch = &c.Match[0]
+		}
+		r.LSN, err = l.PublishHere(ctx, e, w)
+	case len(c.Plan) > 0:
+		r.Text, err = ask(ctx, l, func(d *Driver) (string, error) { return d.plan(e.g, c.Plan) })
+	default:
+		r.Text, err = l.change(ctx, e, c.Change, told)
+	}
+	return r, err
 }
 
 // call asks another node, and waits for the reply. The error is ErrUnknown if it does not come, and
 // errWaiting if the call did not leave.
-func (l *Loop) call(ctx context.Context, e *Election, to elector.NodeID, c call) (reply, error) {
-	c.ID, c.Size = rand.Uint64(), len(c.Value)
-	if until, ok := ctx.Deadline(); ok {
-		c.Wait = min(c.Wait, time.Until(until))
-	}
-	replies := make(chan reply, 1)
-	l.calls.mu.Lock()
-	l.calls.asked[c.ID] = asked{to, replies}
-	l.calls.mu.Unlock()
-	defer l.calls.forget(c.ID)
+func (l *Loop) call(
+	ctx context.Context, e *Election, to elector.NodeID, c call, told func(error),
+) (reply, error) {
 	if linked, knows := l.calls.link(to); linked && !knows {
 		return reply{}, fmt.Errorf("%w: leader %s runs a build that knows no records: upgrade it",
 			ErrRefused, to)
 	}
-	for value := c.Value; ; c.At += callPart {
-		c.Value = value[c.At:min(c.At+callPart, len(value))]
-		if err := l.notify(ctx, to, e.Name, noteCall, &c); err != nil {
-			return reply{}, fmt.Errorf("%w: the call did not reach leader %s: %w", errWaiting, to, err)
-		}
-		if c.At+len(c.Value) == len(value) {
-			break
+	a := asked{to: to, value: c.Value, reply: make(chan reply, 2)}
+	if c.ID = rand.Uint64(); len(c.Value) > maxInline {
+		a.of = elector.Value{Size: uint32(len(c.Value)), Hash: sha256.Sum256(c.Value)}
+		c.Of, c.Value = a.of, nil
+	}
+	if until, ok := ctx.Deadline(); ok {
+		c.Wait = min(c.Wait, time.Until(until))
+	}
+	l.calls.mu.Lock()
+	l.calls.asked[c.ID] = a
+	l.calls.mu.Unlock()
+	defer l.forget(to, e.Name, c.ID)
+	if err := l.notify(ctx, to, e.Name, noteCall, &c); err != nil {
+		return reply{}, fmt.Errorf("%w: the call did not reach leader %s: %w", errWaiting, to, err)
+	}
+	for {
+		soon, cancel := context.WithTimeout(ctx, askAfter)
+		r, err := await(soon, l, a.reply, e.Gone)
+		again := err != nil && soon.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case again: // one of them may be lost; the leader knows a call that it has
+			_ = l.notify(ctx, to, e.Name, noteCall, &c)
+		case err != nil:
+			return r, fmt.Errorf("%w: leader %s has not answered: %w", ErrUnknown, to, err)
+		case r.More:
+			told(r.err())
+		default:
+			return r, r.err()
 		}
 	}
-	r, err := await(ctx, l, replies, e.Gone)
-	if err != nil {
-		return r, fmt.Errorf("%w: leader %s has not answered: %w", ErrUnknown, to, err)
-	}
-	return r, r.err()
 }
 
-// forget forgets a call that this node made.
-func (c *calls) forget(id uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.asked, id)
+// forget forgets a call that this node made, and has the leader forget it.
+func (l *Loop) forget(leader elector.NodeID, group string, id uint64) {
+	l.calls.mu.Lock()
+	delete(l.calls.asked, id)
+	l.calls.mu.Unlock()
+	l.tell(leader, group, noteCall, &call{ID: id, Over: true})
+}
+
+// tell sends a note, if there is room for it.
+func (l *Loop) tell(to elector.NodeID, group string, kind uint8, body any) bool {
+	text, err := json.Marshal(body)
+	return err == nil && l.mesh.Notify(to, netmesh.Note{Group: group, Kind: kind, Body: text})
 }
 
 // notify sends a note, as soon as there is room for it.
 func (l *Loop) notify(
 	ctx context.Context, to elector.NodeID, group string, kind uint8, body any,
 ) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	for !l.mesh.Notify(to, netmesh.Note{Group: group, Kind: kind, Body: text}) {
+	for !l.tell(to, group, kind, body) {
 		if linked, _ := l.calls.link(to); !linked {
 			return errors.New("there is no link")
 		}
@@ -277,84 +356,113 @@ func (l *Loop) replied(from elector.NodeID, body []byte) {
 	}
 	l.calls.mu.Lock()
 	defer l.calls.mu.Unlock()
-	if a, ok := l.calls.asked[r.ID]; ok && a.to == from {
+	switch a, ok := l.calls.asked[r.ID]; {
+	case !ok || a.to != from:
+	case !r.More:
 		delete(l.calls.asked, r.ID)
+		a.reply <- r
+	case len(a.reply) == 0:
 		a.reply <- r
 	}
 }
 
-// called takes a call, or a part of one. When the last part is there it has the call carried out.
+// called takes a call of another node, and has it carried out. One that comes again is answered
+// again.
 func (l *Loop) called(from elector.NodeID, group string, body []byte) {
 	var c call
 	if json.Unmarshal(body, &c) != nil {
 		return
 	}
-	s, of := &l.calls, origin{from, c.ID}
+	s, of, mine := &l.calls, origin{from, c.ID}, 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.incoming[of]; before != nil && len(before.Value) == c.At {
-		c.Value, c.At = append(before.Value, c.Value...), 0
+	for o, other := range s.serving {
+		if other.reply != nil && time.Since(other.at) > remembered {
+			s.over(o, other)
+		} else if o.node == from {
+			mine++
+		}
 	}
-	delete(s.incoming, of)
-	if c.came = time.Now(); s.serving+len(s.incoming) >= maxCalls {
-		maps.DeleteFunc(s.incoming, func(_ origin, o *call) bool { // given up by the asker
-			return c.came.Sub(o.came) > shortWait
-		})
-	}
+	before := s.serving[of]
 	switch {
-	case c.At != 0: // it has too many requests, and has said so
-	case c.Size > elector.MaxValue || len(c.Value) > c.Size || len(c.Match) > 1: // a broken build
-	case s.serving+len(s.incoming) >= maxCalls:
-		// Who gets no reply knows less than who gets this one. It does not wait for room: a peer
-		// that sends one request after another must not hold up goroutines here.
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		go l.answer(ctx, from, group, reply{ID: c.ID},
-			fmt.Errorf("%w: it has too many requests", errWaiting))
-	case len(c.Value) < c.Size:
-		s.incoming[of] = &c
+	case c.Over && before != nil:
+		s.over(of, before)
+	case c.Over || c.Of.Size > elector.MaxValue || len(c.Match) > 1: // of a broken build
+	case before != nil && before.reply != nil:
+		go l.tell(from, group, noteAnswer, before.reply)
+	case before != nil:
+	case mine >= maxCallsOf:
+		l.refuse(of, group, fmt.Sprintf("%d of %s, the limit for one node", mine, from))
+	case len(s.serving) >= maxCalls:
+		l.refuse(of, group, fmt.Sprintf("%d, the limit", maxCalls))
 	default:
-		s.serving++
-		go l.serve(from, group, &c)
+		ctx, end := context.WithTimeout(context.Background(), min(c.Wait, longWait))
+		s.serving[of] = &served{end: end}
+		go l.serve(ctx, of, group, &c)
 	}
+}
+
+// refuse answers that too much is under way. It does not wait for room: who gets no reply asks
+// again.
+func (l *Loop) refuse(of origin, group, limit string) {
+	r := answerTo(of, reply{}, fmt.Errorf("%w: leader %s has too many requests of other nodes: %s",
+		errWaiting, l.Node, limit))
+	go l.tell(of.node, group, noteAnswer, &r)
 }
 
 // serve carries out a call of another node.
-func (l *Loop) serve(from elector.NodeID, group string, c *call) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(c.Wait, longWait))
-	defer cancel()
-	r := reply{ID: c.ID}
+func (l *Loop) serve(ctx context.Context, of origin, group string, c *call) {
+	var r reply
 	e, err := l.Lookup(group)
-	switch {
-	case err != nil:
+	if err != nil {
 		err = fmt.Errorf("%w: %w", errWaiting, err)
-	case c.Publish:
-		w := Write{Value: c.Value}
-		if len(c.Match) > 0 {
-			w.IfMatch = &c.Match[0]
-		}
-		r.LSN, err = l.PublishHere(ctx, e, w)
-	default:
-		r.Text, err = l.change(ctx, e, c.Change)
+	} else if c.Of.Size > 0 {
+		c.Value, err = l.fetch(ctx, e, of.node, c.Of)
 	}
+	if err == nil {
+		r, err = l.carryOut(ctx, e, c, func(why error) {
+			more := answerTo(of, reply{More: true}, why)
+			l.tell(of.node, group, noteAnswer, &more)
+		})
+	}
+	r = answerTo(of, r, err)
+	l.calls.mu.Lock()
+	if s := l.calls.serving[of]; s != nil {
+		s.reply, s.at = &r, time.Now()
+	}
+	l.calls.mu.Unlock()
 	ctx, stop := context.WithTimeout(context.Background(), shortWait)
 	defer stop()
-	l.answer(ctx, from, group, r, err)
-	l.calls.mu.Lock()
-	l.calls.serving--
-	l.calls.mu.Unlock()
+	_ = l.notify(ctx, of.node, group, noteAnswer, &r) // the end of the link tells the asker
 }
 
-// answer sends the reply to a call. Until ctx ends it waits for room.
-func (l *Loop) answer(
-	ctx context.Context, to elector.NodeID, group string, r reply, err error,
-) {
+// fetch pulls the value of a call from its asker.
+func (l *Loop) fetch(
+	ctx context.Context, e *Election, from elector.NodeID, v elector.Value,
+) ([]byte, error) {
+	c := &coming{g: e.g, from: from, of: v, call: make(chan []byte, 1), sum: sha256.New()}
+	l.later(func(d *Driver) {
+		d.coming = append(d.coming, c)
+		d.pull(c, d.Now())
+	})
+	value, err := await(ctx, l, c.call, e.Gone)
 	if err != nil {
+		l.later(func(d *Driver) { d.forget(c) })
+		err = fmt.Errorf("%w: %w", errWaiting, err)
+	} else if value == nil {
+		err = fmt.Errorf("%w: its value has not come", errWaiting)
+	}
+	return value, err
+}
+
+// answerTo is the reply to a call that has this outcome.
+func answerTo(of origin, r reply, err error) reply {
+	if r.ID = of.id; err != nil {
 		is := func(o error) bool { return o != nil && errors.Is(err, o) }
 		r.Code, r.Text = uint8(max(slices.IndexFunc(outcomes, is), 0)), err.Error()
 		if r.Code == 0 {
 			r.Code = uint8(slices.Index(outcomes, errWaiting)) // as ctx of a value that was not written
 		}
 	}
-	_ = l.notify(ctx, to, group, noteAnswer, &r) // the end of the link tells the asker
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -34,7 +35,7 @@ func (d *Driver) draws(g *group, e *event) bool {
 	now := d.Now()
 	if lease := g.machine.Lease(); lease.Term != 0 {
 		if e.msg.Term >= lease.Term && now < lease.End {
-			d.Claimed(e.from, fmt.Sprintf("node %q claims to lead election %q in term %d, while "+
+			d.Claimed(findings.FalseClaim, e.from, fmt.Sprintf("node %q claims to lead election %q in term %d, while "+
 				"node %q leads it in term %d by the promises of a quorum",
 				e.from, g.Name, e.msg.Term, d.Node, lease.Term))
 		}
@@ -57,7 +58,7 @@ func (d *Driver) noteSilence(g *group, peer elector.NodeID) {
 	s.count++
 	g.silences[peer] = s
 	if s.count >= manySilences {
-		d.Claimed(peer, fmt.Sprintf("node %q has claimed election %q %d times within %s from a "+
+		d.Claimed(findings.FalseClaim, peer, fmt.Sprintf("node %q has claimed election %q %d times within %s from a "+
 			"leader that node %q heard, and then was silent, though its link is up",
 			peer, g.Name, s.count, now.Sub(s.since).Round(time.Second), d.Node))
 	}

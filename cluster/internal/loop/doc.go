@@ -12,6 +12,8 @@
 //   - election.go, open.go: one election, its begin and its end
 //   - handover.go, pause.go: requests of an operator
 //   - links.go, claims.go: messages and links of other nodes
+//   - publish.go, electorate.go: values and changes of voters that the leader writes
+//   - values.go, call.go: values on their way, and requests to the leader of another node
 //   - report.go, status.go: logs, events and snapshots
 //   - persister.go: writes to the disk, on a goroutine of their own
 package loop

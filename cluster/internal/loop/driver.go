@@ -33,8 +33,7 @@ type Driver struct {
 	processes  map[elector.NodeID]process           // the newest process of each voter
 	trips      map[elector.NodeID]time.Duration     // the newest round trips to linked voters
 	majority   majority
-	coming     []*coming          // records whose values are on their way here
-	pushed     map[pushed]lsn.LSN // the newest records whose first parts were pushed
+	coming     []*coming          // values that are on their way here
 	quality    *elector.Links     // of the links from the voters
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
@@ -53,7 +52,6 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		pushed:  map[pushed]lsn.LSN{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
 }
@@ -149,6 +147,7 @@ func (d *Driver) tick() {
 		}
 		d.step(g, elector.Tick{})
 	}
+	d.pullAll()
 }
 
 // stepAll steps every machine with the same input. A replay repeats the order.
@@ -168,6 +167,9 @@ func (d *Driver) stepRequests(g *group) {
 // next is the next input that a goroutine of the application asks for.
 func (d *Driver) next(g *group) (elector.Input, bool) {
 	in, ok := g.NextRequest()
+	if !ok && len(g.changes) > 0 { // before a value: it is answered before others change it again
+		in, ok = d.nextChange(g)
+	}
 	if !ok && len(g.writes) > 0 {
 		return d.nextWrite(g)
 	}
@@ -221,9 +223,10 @@ func (d *Driver) step(g *group, in elector.Input) {
 			d.accepted(g, e.Accept.LSN)
 		}
 		for i := range e.Messages {
-			d.Mesh.Send(e.Messages[i].To, g.Name, e.Messages[i].Message)
-			if e.Messages[i].Message.Kind == elector.RecordOffer {
-				d.push(g, &e.Messages[i])
+			if m := &e.Messages[i]; m.Message.Kind == elector.RecordOffer {
+				d.offer(g, m.To, &m.Message)
+			} else {
+				d.Mesh.Send(m.To, g.Name, m.Message)
 			}
 		}
 		if hasStopped(&e) {

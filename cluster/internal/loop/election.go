@@ -62,11 +62,13 @@ type group struct {
 	followed   elector.NodeID              // the newest leader that it knew
 	drawnBy    elector.NodeID              // follows, if it drew this node from another; see draws
 	silences   map[elector.NodeID]silences // by voter
+	changes    []*change                   // of voters, that wait; the first one is under way
 	writes     []*write                    // values that wait to be written
 	writing    *write                      // the newest that was written, until its fate is known
 	newest     lsn.LSN                     // of the record that was accepted last
 	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
-	handovers  []chan bool                 // of the callers that wait; gets whether this node leads
+	offers     map[elector.NodeID]*offering
+	handovers  []chan bool // of the callers that wait; gets whether this node leads
 }
 
 // Setup says how a node takes part in an election.
@@ -79,7 +81,7 @@ type Setup struct {
 // NewElection returns an election that is still to be entered. It reads the disk.
 func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	s.Elector.Identity = elector.Identity(l.Store.Identity())
-	s.Elector.Lost, s.Elector.LostUntil = l.Store.Lost()
+	s.Elector.Lost = l.Store.Lost()
 	config := s.Elector
 	config.NotCandidate = false // it may change: leadership tells the machine
 	machine, err := elector.New(config)
@@ -110,6 +112,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	e.g = &group{
 		Election: e, machine: machine, durable: durable, silences: map[elector.NodeID]silences{},
 		values:  map[[32]byte][]byte{durable.Record.Value.Hash: durable.Value},
+		offers:  map[elector.NodeID]*offering{},
 		measure: measure.NewElection(config.Timing.Lease),
 	}
 	e.g.tick = guarded.NewTimer(e.g)
@@ -221,7 +224,7 @@ func (d *Driver) enter(g *group) {
 // leave cleans up after the end of an election on this node.
 func (d *Driver) leave(g *group) {
 	close(g.Gone)
-	d.dropTransfers(func(of *group, _ elector.NodeID) bool { return of == g })
+	d.expect(func(c *coming) bool { return c.g != g })
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
 		d.ticks.Remove(g.tick)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/words"
@@ -15,95 +15,148 @@ import (
 // VoterChange adds a voter or removes one.
 type VoterChange struct {
 	Add, Remove elector.NodeID // one of them is ""
-	DryRun      bool           // says what would happen, and what is wrong
-	Assumed     []VoterChange  // by a dry run, to be done before
 }
 
-// progress is how far a change is.
-type progress struct {
-	done     bool
-	handOver elector.NodeID // this leader is to be removed: it hands over first, to that voter
-	text     string
+// change is a VoterChange on its way. Only the driver may touch its fields, except for done.
+type change struct {
+	VoterChange
+
+	asked elector.Time        // when the machine was; 0 if it was not
+	waits string              // what is waited for
+	done  chan answer[string] // has room for one
 }
 
-// changeEvery is how often a leader looks how far a change is, besides when a record is committed.
-const changeEvery = 20 * time.Millisecond
+// errHandsOver says that this leader is to be removed, and hands over first to the voter that the
+// answer names.
+var errHandsOver = errors.New("hands over")
 
 // change carries out a change of voters, if this node leads, and waits until it is committed. It
-// returns what was done. When ctx ends it gives the change up, unless it was written.
-func (l *Loop) change(ctx context.Context, e *Election, c VoterChange) (string, error) {
-	for {
-		newer := e.Recorded().Newer()
-		now, err := ask(ctx, l, func(d *Driver) (progress, error) { return d.change(e.g, c) })
-		switch {
-		case err != nil:
-			return "", err
-		case now.done || c.DryRun:
-			return now.text, nil
-		case now.handOver != "":
-			if _, err := l.Transfer(ctx, e, now.handOver); err != nil {
+// returns what was done, and tells now and then what it waits for. When ctx ends it gives up what
+// was not written.
+func (l *Loop) change(
+	ctx context.Context, e *Election, c VoterChange, told func(error),
+) (string, error) {
+	w := &change{VoterChange: c, done: make(chan answer[string], 1)}
+	err := l.Do(ctx, func(d *Driver) error { return d.begin(e.g, w) })
+	for err == nil {
+		short, cancel := context.WithTimeout(ctx, shortWait)
+		a, ended := await(short, l, w.done, e.Gone)
+		goesOn := short.Err() != nil && ctx.Err() == nil
+		cancel()
+		if ended == nil && errors.Is(a.err, errHandsOver) {
+			to, err := l.Transfer(ctx, e, elector.NodeID(a.value))
+			if err != nil {
 				return "", fmt.Errorf("%w: leader %s is to be removed, and cannot hand over: %w",
 					ErrRefused, l.Node, err)
 			}
-			return "", fmt.Errorf("%w: %s has handed over to %s", errWaiting, l.Node, now.handOver)
+			return "", fmt.Errorf("%w: leader %s has handed over to %s, which is asked next",
+				errWaiting, l.Node, to)
+		} else if ended == nil {
+			return a.value, a.err
+		} else if !goesOn {
+			l.later(func(d *Driver) { d.giveUp(e.g, w) })
+			return "", fmt.Errorf("%w: %w", errWaiting, ended)
 		}
-		select {
-		case <-newer:
-		case <-time.After(changeEvery):
-		case <-ctx.Done():
-			l.later(func(d *Driver) { d.giveUp(e.g, c) })
-			return "", fmt.Errorf("%w: %s", errWaiting, now.text)
+		var waits string
+		waits, err = ask(ctx, l, func(*Driver) (string, error) { return w.waits, nil })
+		told(fmt.Errorf("%w: %s", errWaiting, waits))
+	}
+	return "", err
+}
+
+// begin begins a change of voters, unless another one is not written yet.
+func (d *Driver) begin(g *group, w *change) error {
+	if err := g.Ended(); err != nil {
+		return err
+	}
+	now := g.machine.Record().Change
+	if now != (elector.ChangeVoters{}) && now != d.input(w.VoterChange) {
+		return fmt.Errorf("%w: another change of voters is under way", ErrRefused)
+	}
+	g.changes = append(g.changes, w)
+	d.stepRequests(g)
+	return nil
+}
+
+// giveUp ends a change that was not written.
+func (d *Driver) giveUp(g *group, w *change) {
+	if i := slices.Index(g.changes, w); i >= 0 {
+		g.changes = slices.Delete(g.changes, i, i+1)
+		if i == 0 && w.asked != 0 {
+			d.step(g, elector.ChangeVoters{})
 		}
 	}
 }
 
-// change begins a change of voters, or says how far it is.
-func (d *Driver) change(g *group, c VoterChange) (now progress, err error) {
-	st, voters := g.machine.Record(), d.roster(g)
-	if err := g.machine.Publishable(); errors.Is(err, elector.ErrNotLeader) {
-		return now, err
-	}
-	settled := st.InSync && st.Accepted.LSN == st.Committed.LSN
-	for _, before := range c.Assumed {
-		if _, err := d.judge(g, voters, before); err != nil {
-			return now, err
+// nextChange answers the changes of voters that are over, one after the other. It returns the input
+// that has the machine begin the next one, or end one.
+func (d *Driver) nextChange(g *group) (elector.Input, bool) {
+	for len(g.changes) > 0 {
+		w := g.changes[0]
+		if a, over := d.follow(g, w); over {
+			w.done <- a
+			g.changes = g.changes[1:]
+			if g.machine.Record().Change != (elector.ChangeVoters{}) {
+				return elector.ChangeVoters{}, true
+			}
+			continue
 		}
-		voters = before.apply(voters, elector.Identity{})
+		first := w.asked == 0
+		if first {
+			w.asked = max(d.Now(), 1)
+		}
+		return d.input(w.VoterChange), first
 	}
-	if now, err = d.judge(g, voters, c); now.done && !settled {
-		now = progress{text: "waiting for the record to be committed"}
+	return nil, false
+}
+
+// needsNewcomer reports whether a voter that is being added will be needed for a quorum at once. If
+// it lacked the newest value then, the lease could end before that has come: values wait, not long.
+func (d *Driver) needsNewcomer(g *group) bool {
+	if len(g.changes) == 0 || g.changes[0].Add == "" || g.changes[0].asked == 0 ||
+		d.Now().Sub(g.changes[0].asked) > shortWait {
+		return false
 	}
-	if err != nil || now.done || now.handOver != "" || c.DryRun {
-		return now, err
+	up, voters := 0, g.machine.Electorate()
+	for _, id := range voters {
+		if id == d.Node || d.up[id] != nil {
+			up++
+		}
 	}
-	if len(st.Behind) > 0 {
-		now.text += "; waiting for the record on " + words.List(st.Behind)
+	return up < elector.Majority(len(voters)+1)
+}
+
+// follow says how a change ended, or notes what it waits for.
+func (d *Driver) follow(g *group, w *change) (a answer[string], over bool) {
+	now, err := d.judge(g, d.roster(g), w.VoterChange)
+	st := g.machine.Record()
+	switch why := g.machine.Publishable(); {
+	case errors.Is(why, elector.ErrNotLeader):
+		a.err = why
+	case err != nil:
+		a.err = err
+	case now.handOver != "":
+		a.value, a.err = string(now.handOver), errHandsOver
+	case now.done && st.InSync && st.Accepted.Voters == st.Committed.Voters:
+		a.value = now.text
+	case now.done:
+		w.waits = "waiting for the record to be committed"
+		return a, false
+	case w.asked != 0 && st.Change == (elector.ChangeVoters{}):
+		a.err = fmt.Errorf("%w: the leader was elected anew", errWaiting)
+	default:
+		if w.waits = now.text; len(st.Behind) > 0 {
+			w.waits += "; waiting for the record on " + words.List(st.Behind)
+		}
+		return a, false
 	}
-	if want := d.input(c); st.Change != want {
-		d.step(g, want)
-	}
-	return now, nil
+	return a, true
 }
 
 // input is a change as the machine gets it.
 func (d *Driver) input(c VoterChange) elector.ChangeVoters {
 	return elector.ChangeVoters{
 		Add: elector.Voter{Node: c.Add, Identity: d.identity(c.Add)}, Remove: c.Remove,
-	}
-}
-
-// apply returns the voters after a change.
-func (c *VoterChange) apply(voters elector.Roster, identity elector.Identity) elector.Roster {
-	if c.Add != "" {
-		voters = voters.With(elector.Voter{Node: c.Add, Identity: identity})
-	}
-	return voters.Without(c.Remove)
-}
-
-// giveUp ends a change that was not written.
-func (d *Driver) giveUp(g *group, c VoterChange) {
-	if now := g.machine.Record().Change; now.Add.Node == c.Add && now.Remove == c.Remove {
-		d.step(g, elector.ChangeVoters{})
 	}
 }
 
@@ -118,6 +171,53 @@ func (d *Driver) roster(g *group) elector.Roster {
 		voters = append(voters, elector.Voter{Node: id})
 	}
 	return elector.NewRoster(voters...)
+}
+
+// plan says what changes would do one after the other, or why one is refused.
+func (d *Driver) plan(g *group, changes []VoterChange) (string, error) {
+	if err := g.machine.Publishable(); errors.Is(err, elector.ErrNotLeader) {
+		return "", err
+	}
+	voters, steps := d.roster(g), []string(nil)
+	if err := possible(voters, changes); err != nil {
+		return "", err
+	}
+	for _, c := range changes {
+		now, err := d.judge(g, voters, c)
+		if err != nil {
+			return "", err
+		}
+		steps, voters = append(steps, now.text), c.apply(voters, elector.Identity{})
+	}
+	return strings.Join(steps, "\n"), nil
+}
+
+// possible returns why a voter cannot be removed or replaced by these changes as a whole.
+func possible(voters elector.Roster, changes []VoterChange) error {
+	var both VoterChange // the same name for a directory that is replaced
+	for _, c := range changes {
+		both.Add, both.Remove = both.Add+c.Add, both.Remove+c.Remove
+	}
+	_, there := voters.Find(both.Remove)
+	_, taken := voters.Find(both.Add)
+	switch {
+	case both.Remove == "" || there && (!taken || both.Add == both.Remove):
+		return nil
+	case there:
+		return fmt.Errorf("%w: %s is a voter already: remove %s, or name a node that is not a voter",
+			ErrRefused, both.Add, both.Remove)
+	case taken || both.Add == "":
+		return fmt.Errorf("%w: %s is not one of the voters %s", ErrNoVoter, both.Remove, names(voters))
+	}
+	return fmt.Errorf("%w: %s is not one of the voters %s: add %s", ErrRefused, both.Remove,
+		names(voters), both.Add)
+}
+
+// progress is what a change does.
+type progress struct {
+	done     bool           // nothing
+	handOver elector.NodeID // this leader is to be removed: it hands over first, to that voter
+	text     string         // a line for each step
 }
 
 // judge says what a change does to these voters, or why it is refused.
@@ -145,7 +245,7 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	case c.Remove != "" && !isVoter:
 		return progress{done: true, text: fmt.Sprintf("%s is no voter", c.Remove)}, nil
 	}
-	after := c.apply(voters, d.identity(c.Add))
+	after := c.apply(voters, change.Add.Identity)
 	if len(after.Voters()) == 0 {
 		return refuse("%s is the only voter: add another one first", c.Remove)
 	}
@@ -162,23 +262,28 @@ func (d *Driver) judge(g *group, voters elector.Roster, c VoterChange) (now prog
 	if err := d.mayBegin(g); err != nil {
 		return now, err
 	}
+	does := "%s becomes a voter; the voters are then %s"
+	if c.Remove != "" {
+		does = "%s is removed; the voters are then %s"
+	}
+	now.text = fmt.Sprintf(does, c.Add+c.Remove, names(after))
 	if c.Remove == d.Node {
-		now.handOver, err = d.successor(g, "")
-		if err != nil {
+		if now.handOver, err = d.successor(g, ""); err != nil {
 			return refuse("leader %s must hand over first: %w", d.Node, err)
 		}
-		now.text = fmt.Sprintf("leader %s hands over to %s first", d.Node, now.handOver)
-		return now, nil
-	}
-	if err := g.machine.Changeable(change); err != nil && len(c.Assumed) == 0 {
+		now.text = fmt.Sprintf("leader %s hands over to %s first\n%s", d.Node, now.handOver, now.text)
+	} else if err := g.machine.Changeable(change); err != nil && voters == d.roster(g) {
 		return refuse("%w", err)
 	}
-	if c.Add != "" {
-		now.text = fmt.Sprintf("%s becomes a voter; the voters are then %s", c.Add, names(after))
-	} else {
-		now.text = fmt.Sprintf("%s is removed; the voters are then %s", c.Remove, names(after))
-	}
 	return now, nil
+}
+
+// apply returns the voters after a change.
+func (c *VoterChange) apply(voters elector.Roster, identity elector.Identity) elector.Roster {
+	if c.Add != "" {
+		voters = voters.With(elector.Voter{Node: c.Add, Identity: identity})
+	}
+	return voters.Without(c.Remove)
 }
 
 // names lists voters.

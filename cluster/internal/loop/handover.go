@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -68,8 +69,16 @@ func (d *Driver) successor(g *group, to elector.NodeID) (elector.NodeID, error) 
 		to = g.machine.BestSuccessor()
 	}
 	if to == "" && g.machine.Lease() != (elector.Lease{}) {
-		return "", errors.New(
-			"no follower could take over: none is connected, a candidate, and acks heartbeats")
+		why := errors.New("none is connected, a candidate, and acks heartbeats")
+		for i, id := range slices.DeleteFunc(slices.Clone(g.machine.Electorate()),
+			func(id elector.NodeID) bool { return id == d.Node }) {
+			if one := g.machine.Transferable(id); i == 0 {
+				why = one
+			} else {
+				why = fmt.Errorf("%w; %w", why, one)
+			}
+		}
+		return "", fmt.Errorf("no follower could take over: %w", why)
 	}
 	return to, g.machine.Transferable(to)
 }

@@ -48,7 +48,7 @@ func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 		delete(d.up, peer)
 		delete(d.unentitled, peer)
 		delete(d.trips, peer)
-		d.dropTransfers(func(_ *group, of elector.NodeID) bool { return of == peer })
+		d.dropTransfersOf(peer)
 		d.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	})
 	l.Log.Debug("link down", "peer", peer, "evidence", ev.String())
@@ -185,9 +185,15 @@ func (d *Driver) received(g *group, e *event) {
 	if g.Config.QoS != (detector.QoS{}) {
 		d.quality.Received(d.Now(), e.group, e.from, &e.msg)
 	}
-	if e.msg.Kind == elector.RecordOffer {
-		d.offered(g, e)
+	d.pullAll()
+	switch e.msg.Kind {
+	case elector.RecordOffer:
+		d.offered(g, e.from, &e.msg)
 		return
+	case elector.RecordAck:
+		if o := g.offers[e.from]; o != nil && o.value != nil && !e.msg.Record.Less(o.Record) {
+			d.freed(g, e.from, o)
+		}
 	}
 	draws := d.draws(g, e)
 	d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
@@ -47,9 +48,9 @@ type Config struct {
 	Recorder *recorder.Recorder
 
 	// The driver calls these, so they must not wait. Publish gets each transition, with the Meta
-	// of its leader. Claimed gets what is wrong with a voter's claim to lead.
+	// of its leader. Claimed gets what is wrong with a peer's claim, to lead or to have the record.
 	Publish func(group string, t elector.Transition, at time.Time, leaderMeta string)
-	Claimed func(peer elector.NodeID, why string)
+	Claimed func(kind findings.Kind, peer elector.NodeID, why string)
 	// Differs says which connected member is configured with other voters; "" if none is.
 	Differs func() string
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
@@ -41,8 +42,9 @@ func run(tb testing.TB, c clock.Clock, voters ...elector.NodeID) (*Loop, *Electi
 	})
 	l := New(Config{
 		Node: "a", Voters: voters, Log: hclog.NewNullLogger(), Hooks: testhook.From(ctx), Store: s,
-		Measure: m, Recorder: r, Claimed: func(elector.NodeID, string) {},
+		Measure: m, Recorder: r, Claimed: func(findings.Kind, elector.NodeID, string) {},
 		Publish: func(string, elector.Transition, time.Time, string) {},
+		Differs: func() string { return "" },
 	})
 	e, err := l.NewElection("x", Setup{
 		Elector:    elector.Config{Self: "a", Voters: voters, Timing: elector.Article()},

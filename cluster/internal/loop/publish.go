@@ -16,8 +16,9 @@ import (
 // Errors of requests that concern a record.
 var (
 	ErrConflict = errors.New("the record has another value")
-	ErrUnknown  = errors.New("it is not known whether the value was written")
+	ErrUnknown  = errors.New("it is not known whether it was done")
 	ErrRefused  = errors.New("refused")
+	ErrNoVoter  = fmt.Errorf("%w: no such voter", ErrRefused)
 )
 
 // Recorded is the newest record that a node knows to be committed, with its value. It is immutable.
@@ -80,15 +81,21 @@ func (l *Loop) PublishHere(ctx context.Context, e *Election, in Write) (lsn.LSN,
 func (d *Driver) nextWrite(g *group) (elector.Input, bool) {
 	for len(g.writes) > 0 {
 		why := g.machine.Publishable()
-		if errors.Is(why, elector.ErrNotInSync) || errors.Is(why, elector.ErrWriting) {
+		if errors.Is(why, elector.ErrNotInSync) || errors.Is(why, elector.ErrWriting) ||
+			why == nil && d.needsNewcomer(g) {
 			return nil, false
 		}
 		w := g.writes[0]
+		why = d.mayWrite(g, w, why)
+		if newest, _ := g.machine.Versions(); why == nil && newest == (lsn.LSN{}) &&
+			!w.taken.Load() {
+			return elector.Publish{}, true // the first record, which has no value
+		}
 		g.writes = g.writes[1:]
 		if !w.taken.CompareAndSwap(false, true) {
 			continue
 		}
-		if why = d.mayWrite(g, w, why); why != nil {
+		if why != nil {
 			w.done <- answer[lsn.LSN]{err: why}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -71,6 +72,14 @@ func (d *Driver) reportAnomaly(g *group, a elector.Anomaly) {
 					"docs/operations.md#changing-the-voters")
 		}
 		return
+	}
+	if a.Kind == elector.AnomalyOtherLineage {
+		text := "no record of its own that this node's descends from"
+		if a.Lineage != (elector.Identity{}) {
+			text = fmt.Sprintf("the lineage %s", a.Lineage)
+		}
+		d.Claimed(findings.OtherLineage, a.Peer, fmt.Sprintf("in election %q node %q has %s, this node %s",
+			g.Name, a.Peer, text, g.machine.Record().Accepted.Lineage))
 	}
 	if _, due := d.logged.Due(anomalyOf{kind, a.Peer}); due {
 		log := d.Log.Warn

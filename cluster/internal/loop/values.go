@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"maps"
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -15,15 +15,23 @@ import (
 // The machine knows a value by its size and hash. The driver keeps the bytes, and lets the machine
 // know of a record only when it has the whole value. A node pulls a value from the peer that offers
 // the record, in parts, each of which is a note: heartbeats pass between them. The leader sends the
-// first part of a new value without being asked, so that a small one arrives with the record.
-// Whatever is lost is asked for again when the record is offered again, which the machine sees to.
+// first part of a new value without being asked, so that a small one arrives with the record. A
+// leader pulls the value of a call in the same way from the asker.
+//
+// A peer is offered one record at a time, and pulls one at a time: however fast values change, the
+// one that is on its way arrives, and then the newest is next. What is lost is asked for again.
 
 const (
 	partSize = 16 << 10 // bytes of a part, except for the last one
 	window   = 4        // parts of a value that are under way at a time
-	// maxComing bounds the values that are on their way here from voters, maxFromGuests those from
-	// nodes without a vote: in bytes, by what their records say.
-	maxComing, maxFromGuests = 64 << 20, 4 << 20
+	// maxFromPeer bounds the values that are on their way here from one peer, maxFromGuests those
+	// from all nodes without a vote: in bytes. Others wait, except for those of one part.
+	maxFromPeer, maxFromGuests = 2 << 20, 4 << 20
+
+	askAfter  = time.Second     // without the next part: it is asked for again
+	maxAsked  = 5               // times without an answer: then the value is given up
+	keepsFor  = 5 * time.Second // a value that was offered and that nobody pulls
+	maxPinned = 4               // values of an election that are kept for nodes without a vote
 )
 
 type valueHash = [sha256.Size]byte
@@ -54,147 +62,259 @@ func parsePart(body []byte) (p part, ok bool) {
 
 // accepted goes on after the machine has accepted a record.
 func (d *Driver) accepted(g *group, r lsn.LSN) {
-	d.expect(func(c *coming) bool { return c.g != g || r.Less(c.offer.Record) })
+	d.expect(func(c *coming) bool { return c.g != g || c.call != nil || r.Less(c.offer.Record) })
+	for _, o := range g.offers {
+		if d.Now().Sub(o.moved) > keepsFor {
+			o.value = nil
+		}
+	}
 	d.noteVoters(g)
 }
 
-// pushed names the peer to which the first part of an election's value was pushed.
-type pushed struct {
-	g  *group
-	to elector.NodeID
+// offering is what a peer is offered.
+type offering struct {
+	elector.Message
+
+	value []byte          // kept for the peer until its last part has left
+	next  elector.Message // a newer offer that waits until then
+	moved elector.Time    // when the peer pulled last
 }
 
-// push sends the first part of a value behind the first offer of the record that brought it.
-func (d *Driver) push(g *group, offer *elector.Envelope) {
-	r, to := offer.Message.Offer, pushed{g, offer.To}
-	if r.LSN == r.Value.LSN && d.pushed[to] != r.LSN && d.sendPart(g, offer.To, r.Value.Hash, 0) {
-		d.pushed[to] = r.LSN
+// offer offers a record to a peer, and sends the first part of a new value unasked. While the peer
+// pulls the value of the record before, it is offered that one again.
+func (d *Driver) offer(g *group, to elector.NodeID, m *elector.Message) {
+	o, r, now := g.offers[to], m.Offer, d.Now()
+	if o == nil {
+		o = &offering{Message: elector.Message{Offer: &elector.Record{}}}
+		g.offers[to] = o
+	}
+	other := o.Offer.Value.Hash != r.Value.Hash
+	if other && o.value != nil && now.Sub(o.moved) <= keepsFor {
+		o.next = *m
+		d.Mesh.Send(to, g.Name, o.Message)
+		return
+	}
+	isNew := r.LSN == r.Value.LSN && o.Record != r.LSN
+	if o.Message, o.next = *m, (elector.Message{}); other {
+		o.value = nil
+	}
+	d.Mesh.Send(to, g.Name, *m)
+	if isNew {
+		d.sendPart(g, to, r.Value.Hash, 0)
 	}
 }
 
-// sendPart reports whether the part will be sent.
-func (d *Driver) sendPart(g *group, to elector.NodeID, hash valueHash, at int) bool {
-	value := g.values[hash]
+// pin keeps a value for a peer that pulls it, unless nodes without a vote have too many.
+func (d *Driver) pin(g *group, to elector.NodeID, value []byte) {
+	guests := 0
+	for id, o := range g.offers {
+		if o.value != nil && id != to && !d.IsVoter(id) {
+			guests++
+		}
+	}
+	if d.IsVoter(to) || guests < maxPinned {
+		g.offers[to].value, g.offers[to].moved = value, d.Now()
+	}
+}
+
+// freed offers a peer what waited until it had pulled another value.
+func (d *Driver) freed(g *group, to elector.NodeID, o *offering) {
+	next := o.next
+	if o.value = nil; next.Offer != nil {
+		d.offer(g, to, &next)
+	}
+}
+
+// sendPart sends a part of a value, if it is there and there is room.
+func (d *Driver) sendPart(g *group, to elector.NodeID, hash valueHash, at int) {
+	value, o := g.values[hash], g.offers[to]
+	offered := o != nil && o.Offer.Value.Hash == hash
+	if offered && o.value != nil {
+		value = o.value
+	} else if value == nil {
+		value = d.calls.value(to, hash)
+	}
 	if at >= len(value) {
-		return false
+		return
 	}
-	p := part{hash, at, value[at:min(at+partSize, len(value))]}
-	return d.Mesh.Notify(to, netmesh.Note{Group: g.Name, Kind: notePart, Body: p.body()})
+	end := min(at+partSize, len(value))
+	p := part{hash, at, value[at:end]}
+	sent := d.Mesh.Notify(to, netmesh.Note{Group: g.Name, Kind: notePart, Body: p.body()})
+	switch {
+	case !offered:
+	case sent && end == len(value):
+		d.freed(g, to, o)
+	default:
+		d.pin(g, to, value)
+	}
 }
 
-// dropTransfers forgets the transfers for which over returns true.
-func (d *Driver) dropTransfers(over func(g *group, peer elector.NodeID) bool) {
-	maps.DeleteFunc(d.pushed, func(p pushed, _ lsn.LSN) bool { return over(p.g, p.to) })
-	d.expect(func(c *coming) bool { return !over(c.g, c.from) })
+// dropTransfersOf forgets the transfers from and to a peer.
+func (d *Driver) dropTransfersOf(peer elector.NodeID) {
+	for _, g := range d.groups {
+		delete(g.offers, peer)
+	}
+	d.expect(func(c *coming) bool { return c.from != peer })
 }
 
-// coming is a record that a peer offers, whose value is on its way here.
+// coming is a value on its way here: that of a record that a peer offers, or of its call.
 type coming struct {
 	g     *group
 	from  elector.NodeID
-	offer elector.Message
-	value []byte    // what has arrived, from the beginning
-	sum   hash.Hash // of that
-	asked int       // up to where it was asked for
-	had   int       // how much had arrived when the record was offered last
+	of    elector.Value
+	offer elector.Message // the newest of that value
+	next  elector.Message // an offer of another value, which waits
+	call  chan []byte     // gets the value of a call; closed when it is given up
+	value []byte          // what has arrived, from the beginning; nil while there is no room
+	sum   hash.Hash       // of that
+	asked int             // up to where it was asked for
+	tries int             // how often since a part came
+	tried elector.Time    // when it was asked for last, or came
 }
 
-func (c *coming) size() int { return int(c.offer.Offer.Value.Size) }
+func (c *coming) size() int { return int(c.of.Size) }
 
-// expect forgets the records on their way here for which keep returns false.
+// expect forgets the values on their way here for which keep returns false.
 func (d *Driver) expect(keep func(*coming) bool) {
 	if len(d.coming) > 0 {
-		d.coming = slices.DeleteFunc(d.coming, func(c *coming) bool { return !keep(c) })
+		d.coming = slices.DeleteFunc(d.coming, func(c *coming) bool {
+			drop := !keep(c)
+			if drop && c.call != nil {
+				close(c.call)
+			}
+			return drop
+		})
 	}
 }
 
-// from returns the record that is on its way from a peer; nil if there is none.
-func (d *Driver) from(g *group, peer elector.NodeID) *coming {
-	for _, c := range d.coming {
-		if c.g == g && c.from == peer {
-			return c
-		}
-	}
-	return nil
-}
+// forget forgets one value on its way here.
+func (d *Driver) forget(c *coming) { d.expect(func(o *coming) bool { return o != c }) }
 
 // offered steps the machine with the offer of a record, at once if the machine needs no value.
-func (d *Driver) offered(g *group, e *event) {
-	r := e.msg.Offer
+func (d *Driver) offered(g *group, from elector.NodeID, m *elector.Message) {
+	r := m.Offer
 	_, has := g.values[r.Value.Hash]
 	if has || r.Value == (elector.Value{}) ||
 		r.LSN.Compare(g.machine.Record().Accepted.LSN) <= 0 {
-		d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})
+		d.step(g, elector.Received{From: from, Identity: d.identity(from), Message: *m})
 		return
 	}
-	c := d.from(g, e.from)
-	if c == nil || c.offer.Offer.Value.Hash != r.Value.Hash || c.size() != int(r.Value.Size) {
-		d.expect(func(o *coming) bool { return o != c })
-		if !d.hasRoom(e.from, int(r.Value.Size)) {
+	i := slices.IndexFunc(d.coming, func(c *coming) bool {
+		return c.g == g && c.from == from && c.call == nil
+	})
+	if i >= 0 {
+		c := d.coming[i]
+		same := c.of.Hash == r.Value.Hash && c.of.Size == r.Value.Size
+		switch {
+		case same:
+			c.offer, c.next = *m, elector.Message{}
+			d.pull(c, d.Now())
+			return
+		case c.value != nil && c.tries <= 1: // it arrives: another one may never
+			c.next = *m
 			return
 		}
-		c = &coming{g: g, from: e.from, sum: sha256.New()}
-		if r.LSN == r.Value.LSN {
-			c.asked = partSize // it comes unasked
-		}
-		d.coming = append(d.coming, c)
-	} else if len(c.value) == c.had {
-		c.asked = c.had // nothing has come since
+		d.forget(c)
 	}
-	c.offer, c.had = e.msg, len(c.value)
-	d.pull(c)
+	c := &coming{g: g, from: from, of: r.Value, offer: *m, sum: sha256.New()}
+	if r.LSN == r.Value.LSN {
+		c.asked = partSize // it comes unasked
+	}
+	d.coming = append(d.coming, c)
+	d.pull(c, d.Now())
 }
 
 // hasRoom reports whether one more value may be on its way from a peer.
-func (d *Driver) hasRoom(from elector.NodeID, size int) bool {
-	voter, sum := d.IsVoter(from), size
-	for _, c := range d.coming {
-		if d.IsVoter(c.from) == voter {
-			sum += c.size()
+func (d *Driver) hasRoom(c *coming) bool {
+	mine, guests := c.size(), c.size()
+	for _, o := range d.coming {
+		if o.value != nil && o.from == c.from {
+			mine += o.size()
+		}
+		if o.value != nil && !d.IsVoter(o.from) {
+			guests += o.size()
 		}
 	}
-	return sum <= maxFromGuests || voter && sum <= maxComing
+	return c.size() <= partSize ||
+		mine <= maxFromPeer && (d.IsVoter(c.from) || guests <= maxFromGuests)
 }
 
-// pull asks for the next parts of a value, or steps the machine if all is there.
-func (d *Driver) pull(c *coming) {
+// pullAll asks again for what has not come, and begins what had to wait.
+func (d *Driver) pullAll() {
+	if len(d.coming) == 0 {
+		return
+	}
+	// The clock is read once: this runs for each message, and a hundred values may come.
+	now := d.Now()
+	for i := 0; i < len(d.coming); i++ { // one that goes takes its place along
+		d.pull(d.coming[i], now)
+	}
+}
+
+// pull asks for the next parts of a value, or goes on if all is there.
+func (d *Driver) pull(c *coming, now elector.Time) {
+	switch {
+	case c.value == nil && !d.hasRoom(c):
+		c.asked = 0
+		return
+	case c.value == nil:
+		c.value, c.tried = make([]byte, 0, c.size()), now
+	case now.Sub(c.tried) < askAfter:
+	case c.tries == maxAsked:
+		d.forget(c)
+		return
+	default:
+		c.asked, c.tries, c.tried = len(c.value), c.tries+1, now
+	}
 	for c.asked < min(len(c.value)+window*partSize, c.size()) {
-		p := part{hash: c.offer.Offer.Value.Hash, at: c.asked}
+		p := part{hash: c.of.Hash, at: c.asked}
 		if !d.Mesh.Notify(c.from, netmesh.Note{Group: c.g.Name, Kind: noteWanted, Body: p.body()}) {
 			return
 		}
 		c.asked += partSize
 	}
-	if len(c.value) < c.size() {
-		return
+	if len(c.value) == c.size() {
+		d.pulled(c)
 	}
-	if valueHash(c.sum.Sum(nil)) != c.offer.Offer.Value.Hash {
-		d.expect(func(o *coming) bool { return o != c })
+}
+
+// pulled takes a value that is here as a whole.
+func (d *Driver) pulled(c *coming) {
+	right := valueHash(c.sum.Sum(nil)) == c.of.Hash
+	if right && c.call != nil {
+		c.call <- c.value
+	}
+	d.forget(c)
+	if !right {
 		if _, due := d.logged.Due(anomalyOf{"wrong-value", c.from}); due {
-			d.Log.Warn("a record is refused: the value that came is not the one that it names",
-				"peer", c.from, "group", c.g.Name, "record", c.offer.Record.String())
+			d.Log.Warn("a value is refused: it is not the one that was named", "peer", c.from,
+				"group", c.g.Name, "record", c.offer.Record.String())
 		}
-		return
+	} else if c.call == nil {
+		c.g.keep(c.of.Hash, c.value)
+		d.step(c.g, elector.Received{
+			From: c.from, Identity: d.identity(c.from), Message: c.offer,
+		})
+		if c.next.Offer != nil {
+			d.offered(c.g, c.from, &c.next)
+		}
 	}
-	c.g.keep(c.offer.Offer.Value.Hash, c.value)
-	d.step(c.g, elector.Received{
-		From: c.from, Identity: d.identity(c.from), Message: c.offer,
-	})
+	d.pullAll()
 }
 
 // arrived takes a part of a value that was asked for. Parts come in order: what does not fit
 // behind those before came twice, or of something else.
 func (d *Driver) arrived(g *group, from elector.NodeID, p *part) {
-	c := d.from(g, from)
-	if c == nil || p.hash != c.offer.Offer.Value.Hash || p.at != len(c.value) ||
-		len(p.text) != min(partSize, c.size()-p.at) || len(p.text) == 0 {
+	i := slices.IndexFunc(d.coming, func(c *coming) bool {
+		return c.g == g && c.from == from && c.value != nil && p.hash == c.of.Hash &&
+			p.at == len(c.value) && len(p.text) == min(partSize, c.size()-p.at)
+	})
+	if i < 0 || len(p.text) == 0 {
 		return
 	}
-	if c.value == nil {
-		c.value = make([]byte, 0, c.size())
-	}
+	c := d.coming[i]
 	c.value = append(c.value, p.text...)
 	c.sum.Write(p.text) // never fails
-	c.asked = max(c.asked, len(c.value))
-	d.pull(c)
+	c.asked, c.tries, c.tried = max(c.asked, len(c.value)), 0, d.Now()
+	d.pull(c, c.tried)
 }

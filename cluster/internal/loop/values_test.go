@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
@@ -33,6 +35,21 @@ type member struct {
 	mesh  *netmesh.Mesh
 	id    elector.NodeID
 	beats *lateness
+	lossy *lossy
+}
+
+// lossy is a mesh that loses the notes that drop says.
+type lossy struct {
+	*netmesh.Mesh
+
+	drop atomic.Pointer[func(to elector.NodeID, n netmesh.Note) bool]
+}
+
+func (l *lossy) Notify(to elector.NodeID, n netmesh.Note) bool {
+	if drop := l.drop.Load(); drop != nil && (*drop)(to, n) {
+		return true
+	}
+	return l.Mesh.Notify(to, n)
 }
 
 // lateness is how long heartbeats took from the clock of the leader to the step of this node. All
@@ -85,6 +102,13 @@ func startMember(
 	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
 	elections ...string,
 ) *member {
+	return startWith(t, net, c, id, voters, elector.Article(), elections...)
+}
+
+func startWith(
+	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
+	timing elector.Timing, elections ...string,
+) *member {
 	beats := &lateness{clock: c}
 	hooks := testhook.From(testhook.With(context.Background(),
 		testhook.Hooks{Clock: c, Stepped: beats.stepped}))
@@ -97,12 +121,12 @@ func startMember(
 	})
 	l := New(Config{
 		Node: id, Voters: voters, Log: hclog.NewNullLogger(), Hooks: hooks, Store: s, Measure: m,
-		Recorder: r, Claimed: func(_ elector.NodeID, why string) { t.Error(why) },
+		Recorder: r, Claimed: func(_ findings.Kind, _ elector.NodeID, why string) { t.Error(why) },
 		Publish: func(string, elector.Transition, time.Time, string) {},
 		Differs: func() string { return "" },
 	})
 	setup := Setup{
-		Elector:    elector.Config{Self: id, Voters: voters, Timing: elector.Article()},
+		Elector:    elector.Config{Self: id, Voters: voters, Timing: timing},
 		StopMargin: 100 * time.Millisecond,
 	}
 	first, err := l.NewElection("first", setup)
@@ -112,7 +136,8 @@ func startMember(
 		Network: net.Host(string(id)), Voter: l.IsVoter,
 	}, l)
 	require.NoError(t, err)
-	l.Start(mesh, first)
+	wrapped := &lossy{Mesh: mesh}
+	l.Start(wrapped, first)
 	for _, name := range elections {
 		_, err := l.Open(name, setup)
 		require.NoError(t, err)
@@ -131,7 +156,7 @@ func startMember(
 		s.Close()
 		l.StopWatcher()
 	})
-	return &member{l, mesh, id, beats}
+	return &member{l, mesh, id, beats, wrapped}
 }
 
 // publish lets the leader of an election write a value, and returns it when that is committed.
@@ -364,11 +389,13 @@ func partOf(value []byte, n int) *netmesh.Note {
 // following runs a test on the driver of node a, which has a link to b and c and whose mesh is a
 // sink.
 func following(t *testing.T, play func(d *Driver, g *group, s *sink)) {
-	l, e := run(t, clock.System(), "a", "b", "c")
-	l.view(func(d *Driver) {
-		s := &sink{}
-		d.Mesh = s
-		play(d, e.g, s)
+	synctest.Test(t, func(t *testing.T) {
+		l, e := run(t, clock.Process(), "a", "b", "c")
+		l.view(func(d *Driver) {
+			s := &sink{}
+			d.Mesh = s
+			play(d, e.g, s)
+		})
 	})
 }
 
@@ -382,6 +409,9 @@ func TestWhichPartsAreAskedFor(t *testing.T) {
 	following(t, func(d *Driver, g *group, s *sink) {
 		d.isOffered(g, "b", offer(3, 2, value))
 		require.Equal(t, []int{0, 1, 2, 3}, s.asks(), "an old value is not pushed")
+		d.isOffered(g, "b", offer(3, 2, value))
+		require.Empty(t, s.asks(), "they are under way")
+		time.Sleep(askAfter)
 		d.isOffered(g, "b", offer(3, 2, value))
 		require.Equal(t, []int{0, 1, 2, 3}, s.asks(), "nothing has come since")
 		d.noted(g, "b", partOf(value, 1))
@@ -409,7 +439,8 @@ func TestWhichPartsAreAskedFor(t *testing.T) {
 		next := noise(2 * partSize)
 		d.isOffered(g, "c", offer(5, 5, next))
 		require.Equal(t, []int{1}, s.asks(), "the first part of a new value comes unasked")
-		d.isOffered(g, "c", offer(5, 5, next))
+		time.Sleep(askAfter)
+		d.pullAll()
 		require.Equal(t, []int{0, 1}, s.asks(), "or it was lost")
 		d.noted(g, "c", partOf(next, 0))
 		d.noted(g, "c", partOf(next, 1))
@@ -457,13 +488,14 @@ func TestWhatPeersMayNotSend(t *testing.T) {
 	}
 }
 
-// Offers cost a bounded amount of memory; those of nodes without a vote take no room of voters.
+// Offers and calls cost a bounded amount of memory; those of nodes without a vote take no room of
+// voters, and those of one voter none of another. What no part comes of for long gives way.
 func TestOffersCostBoundedMemory(t *testing.T) {
 	following(t, func(d *Driver, g *group, _ *sink) {
-		value := noise(elector.MaxValue)
+		value, small := noise(elector.MaxValue), noise(partSize)
 		sum := func() (sum int) {
 			for _, c := range d.coming {
-				sum += c.size()
+				sum += cap(c.value)
 			}
 			return sum
 		}
@@ -471,13 +503,34 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 			d.isOffered(g, elector.NodeID(fmt.Sprint("guest", i)), offer(3, 3, value))
 		}
 		require.Equal(t, maxFromGuests, sum())
-		for range 3 {
-			d.isOffered(g, "b", offer(3, 3, value))
-			d.isOffered(g, "c", offer(4, 4, value))
-			require.Equal(t, maxFromGuests+2*len(value), sum(), "one from each peer")
+		for i := range 8 {
+			v := elector.Value{Size: elector.MaxValue, Hash: valueHash{byte(i)}}
+			c := &coming{g: g, from: "b", of: v, call: make(chan []byte, 1), sum: sha256.New()}
+			d.coming = append(d.coming, c)
+			d.pull(c, d.Now())
 		}
-		d.dropTransfers(func(_ *group, of elector.NodeID) bool { return of != "c" })
-		require.Equal(t, len(value), sum(), "links were lost")
+		require.Equal(t, maxFromGuests+maxFromPeer, sum(), "two calls of b")
+		for range 3 {
+			d.isOffered(g, "c", offer(4, 4, value))
+			require.Equal(t, maxFromGuests+maxFromPeer+len(value), sum(), "c has its own share")
+		}
+		d.isOffered(g, "b", offer(2, 2, small))
+		d.noted(g, "b", partOf(small, 0))
+		require.Equal(t, lsn.Term(2), g.machine.Record().Accepted.LSN.Term, "a small one passes")
+		first := d.coming[100]
+		for range maxAsked {
+			time.Sleep(askAfter)
+			d.pullAll()
+		}
+		require.Contains(t, d.coming, first)
+		time.Sleep(askAfter)
+		d.pullAll()
+		require.NotContains(t, d.coming, first)
+		_, open := <-first.call
+		require.False(t, open, "its call knows")
+		require.Equal(t, maxFromGuests+maxFromPeer, sum(), "others have begun")
+		d.dropTransfersOf("b")
+		require.Equal(t, maxFromGuests, sum(), "links were lost")
 	})
 }
 

@@ -2,7 +2,9 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -182,6 +184,23 @@ func BenchmarkPersist(b *testing.B) {
 					terms[strconv.Itoa(i)] = term
 				}
 				if err := s.Persist(exact(terms).terms()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPersistRecords(b *testing.B) {
+	for _, groups := range []int{1, 100} {
+		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
+			s, news := opened(b, b.TempDir()), map[string]Durable{}
+			for counter := uint64(1); b.Loop(); counter++ {
+				for i := range groups {
+					value := binary.BigEndian.AppendUint64(make([]byte, 1016), counter)
+					news[strconv.Itoa(i)] = recorded(1, counter, value)
+				}
+				if err := s.Persist(news); err != nil {
 					b.Fatal(err)
 				}
 			}

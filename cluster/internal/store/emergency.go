@@ -21,6 +21,8 @@ type Emergency struct {
 	// Floor is below every term after the emergency, in all groups.
 	Floor      uint64        `json:"floor"`
 	Readmitted []Readmission `json:"readmitted,omitempty"`
+	// Directories are those that the lost voters had, as far as this node knew.
+	Directories []elector.Voter `json:"directories,omitempty"`
 }
 
 // Readmission records that a lost voter was replaced and may vote again.
@@ -60,9 +62,9 @@ func (e Emergency) check() error {
 	return nil
 }
 
-// Declare adds e to the emergencies, durably, and raises the terms of all groups
-// by FloorStep; it ignores e.Floor and e.Readmitted. The caller decides whether that is
-// safe, and must not change the slices of e afterwards.
+// Declare adds e to the emergencies, durably, and raises the terms of all groups by FloorStep; it
+// ignores e.Floor, e.Readmitted and e.Directories. The caller decides whether that is safe, and
+// must not change the slices of e afterwards.
 func (s *Store) Declare(e Emergency) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,6 +75,7 @@ func (s *Store) Declare(e Emergency) error {
 		e.Floor = max(e.Floor, term)
 	}
 	e.Floor += FloorStep
+	e.Directories = next.directories(e.Lost)
 	if err := e.check(); err != nil {
 		return fmt.Errorf("declare an emergency in %s: %w", s.dir, err)
 	}
@@ -100,20 +103,34 @@ func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
 // Emergencies returns the emergencies, oldest first. They must not be changed.
 func (s *Store) Emergencies() []Emergency { return s.state.Load().Emergencies }
 
-// Lost returns the voters that are none of a record whose term is at most until: those that the
-// newest emergency declared lost, even if they were readmitted since, and those lost before that
-// could not vote by then.
-func (s *Store) Lost() (lost []elector.NodeID, until lsn.Term) {
-	all := s.Emergencies()
-	for i, e := range all {
-		newest := all[len(all)-1]
-		for _, id := range e.Lost {
-			if i == len(all)-1 || !slices.Contains(newest.Voters, id) {
-				lost = append(lost, id)
+// directories are those that nodes had under these names, in records or as they were met.
+func (s state) directories(names []elector.NodeID) (all []elector.Voter) {
+	for _, id := range names {
+		for _, known := range s.Identities[id] {
+			all = append(all, elector.Voter{Node: id, Identity: elector.Identity(known)})
+		}
+		for _, r := range s.Records {
+			v, _ := r.Voters.Find(id)
+			if v.Identity != (elector.Identity{}) && !slices.Contains(all, v) {
+				all = append(all, v)
 			}
 		}
 	}
-	return lost, lsn.Term(s.state.Load().floor())
+	return all
+}
+
+// Lost returns the directories that emergencies declared lost, and the names of those voters that
+// were not readmitted: a record names them without a directory if no leader has met them.
+func (s *Store) Lost() (lost []elector.Voter) {
+	for _, e := range s.Emergencies() {
+		lost = append(lost, e.Directories...)
+		for _, id := range e.Lost {
+			if e.MissesNode(id) {
+				lost = append(lost, elector.Voter{Node: id})
+			}
+		}
+	}
+	return lost
 }
 
 // Records returns the newest record of each group that has one.

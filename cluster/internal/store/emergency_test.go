@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
 
@@ -148,37 +149,19 @@ func TestOpenExistingTakesTheDirectoryAlone(t *testing.T) {
 	require.False(t, mending.file.db.NoGrowSync)
 }
 
-// Who is lost matters for records of before: whoever voted again by the newest emergency is not.
-func TestWhoIsLostForRecords(t *testing.T) {
-	ids := func(names ...elector.NodeID) []elector.NodeID { return names }
-	back := func(names ...elector.NodeID) (all []Readmission) {
-		for _, id := range names {
-			all = append(all, Readmission{Node: id})
-		}
-		return all
-	}
-	for name, c := range map[string]struct {
-		all  []Emergency
-		want []elector.NodeID
-	}{
-		"none":       {},
-		"one":        {[]Emergency{{Lost: ids("c", "d")}}, ids("c", "d")},
-		"readmitted": {[]Emergency{{Lost: ids("c", "d"), Readmitted: back("c")}}, ids("c", "d")},
-		"two": {[]Emergency{
-			{Lost: ids("c", "d"), Readmitted: back("c")}, {Voters: ids("a", "b", "c"), Lost: ids("b")},
-		}, ids("d", "b")},
-		"lost twice": {[]Emergency{
-			{Lost: ids("c"), Readmitted: back("c")},
-			{Voters: ids("a", "c"), Lost: ids("c"), Readmitted: back("c")},
-		}, ids("c")},
-	} {
-		s := &Store{}
-		s.state.Store(&state{Emergencies: c.all})
-		lost, _ := s.Lost()
-		require.Equal(t, c.want, lost, name)
-	}
-	s := existing(t, declared(t))
-	lost, until := s.Lost()
-	require.Equal(t, flood.Lost, lost)
-	require.Equal(t, lsn.Term(7+FloorStep), until)
+// What is lost are directories. A name without one is lost until it is readmitted.
+func TestWhatIsLostForRecords(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]Durable{"a": recorded(2, 1, nil)}))
+	old := elector.Voter{Node: "carol", Identity: elector.Identity{9}}
+	require.NoError(t, s.SaveIdentities("carol", []uuid.UUID{uuid.UUID(old.Identity)}))
+	require.NoError(t, s.Declare(Emergency{Time: flood.Time, Voters: flood.Voters,
+		Lost: []elector.NodeID{"carol", "dave"}}))
+	want := []elector.Voter{old, {Node: "carol", Identity: elector.Identity{3}},
+		{Node: "dave", Identity: elector.Identity{4}}, {Node: "dave"}}
+	require.ElementsMatch(t, append(want, elector.Voter{Node: "carol"}), s.Lost())
+	require.NoError(t, s.Readmit("carol", flood.Time))
+	require.NoError(t, s.Close())
+	require.ElementsMatch(t, want, existing(t, dir).Lost())
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,7 @@ type Durable struct {
 	// Terms.Entered.
 	Record elector.Record `json:",omitzero"`
 	// Value is that of Record. It must not be changed.
-	Value []byte `json:",omitempty"`
+	Value []byte `json:"-"`
 }
 
 // Group returns that with which the named group starts, and notes that it was opened in this
@@ -137,7 +136,7 @@ func (s *Store) Persist(groups map[string]Durable) error {
 	}
 	doing := fmt.Sprintf("persist %d groups", len(news))
 	if s.journal != nil {
-		batch, err := json.Marshal(news)
+		batch, err := encodeBatch(news)
 		if err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
 		}

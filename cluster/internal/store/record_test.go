@@ -68,6 +68,8 @@ func TestRecordsOutliveTheProcess(t *testing.T) {
 	want["a"] = next
 	require.Equal(t, brief(want), brief(contents(t, s, want)))
 
+	want["d"], want["e"] = recorded(1, 1, []byte("four")), recorded(1, 1, []byte("fifth"))
+	require.NoError(t, s.Persist(want), "two values in one batch")
 	dir := copied(t, s.dir)
 	for range 2 {
 		s = opened(t, dir)

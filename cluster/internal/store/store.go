@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -278,12 +277,8 @@ func (s *Store) replay() (err error) {
 	}
 	batches, err := s.journal.read(st.Commit)
 	for _, batch := range batches {
-		var news map[string]Durable
-		err = cmp.Or(err, json.Unmarshal(batch, &news))
-		for group, d := range news {
-			_, _, wrong := st.news(group, d)
-			err = cmp.Or(err, wrong)
-		}
+		news, wrong := st.decodeBatch(batch)
+		err = cmp.Or(err, wrong)
 		st.set(news, s.values)
 	}
 	return err
