@@ -55,6 +55,10 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		"no flag of the doctor": {[]string{"doctor", "--all"}, []string{"unknown flag: --all"}},
 		"nothing given": {[]string{"run"}, []string{"--node is", "--voters is empty",
 			"--data-dir is empty"}},
+		"mistyped command with a flag that it would have": {[]string{"record", "gt", "--group", "x"},
+			[]string{`no command "gt"; did you mean get or put?; see 'bmqnode record --help'`}},
+		"mistyped command with a flag of another": {[]string{"voters", "rmove", "x", "--dry-run"},
+			[]string{`no command "rmove"; did you mean remove?`}},
 		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
 		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{
 			"unknown flag: --nodes (did you mean --node?); see 'bmqnode run --help'"}},
@@ -82,7 +86,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		"no LSN": {[]string{"record", "put", "--if-match", "5", "/dev/null"},
 			[]string{`"5" for "--if-match" flag: lsn: "5": no dot; want term.counter, such as 5.2`}},
 		"nobody to add": {[]string{"voters", "add"},
-			[]string{"accepts 1 arg(s), received 0; see 'bmqnode voters add --help'"}},
+			[]string{"add NODE: accepts 1 arg(s), received 0; see 'bmqnode voters add --help'"}},
 		"too many in place of one": {[]string{"voters", "replace", "a", "b", "c"},
 			[]string{"accepts between 1 and 2 arg(s)"}},
 		"no command for voters": {[]string{"voters", "ad", "d"},
@@ -113,6 +117,7 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 		stdout := nodes.Does(t, append(command, "--help")...)
 		for line := range strings.SplitSeq(stdout, "\n") {
 			require.LessOrEqual(t, len(line), 80, "%s: %s", command, line)
+			require.NotContains(t, line, "(default 0.0)", "%s: it is none", command)
 		}
 		_, below, _ := strings.Cut(stdout, "Available Commands:")
 		below, _, _ = strings.Cut(below, "Flags:")

@@ -76,6 +76,9 @@ func root() *cobra.Command {
 		".InheritedFlags.FlagUsages", "wrapped .InheritedFlags",
 	).Replace(cmd.UsageTemplate()))
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			err = noSuchCommand(c, words) // whose flag it is meant to be
+		}
 		return config.Usage(fmt.Errorf("%w; see '%s --help'", config.Meant(err, c.Flags()),
 			c.CommandPath()))
 	})
@@ -119,6 +122,9 @@ func finish(cmd *cobra.Command) {
 	check := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
+			if _, wants, _ := strings.Cut(cmd.Use, " "); wants != "" {
+				err = fmt.Errorf("%s %s: %w", cmd.Name(), wants, err)
+			}
 			return config.Usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 		}
 		return nil

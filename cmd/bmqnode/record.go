@@ -27,12 +27,15 @@ func recordCommand() *cobra.Command {
 
 func recordGetCommand() *cobra.Command {
 	var file string
+	var newest bool
 	cmd := &cobra.Command{Use: "get"}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write to (default: stdout)")
-	return tellingLeader(cmd, 0, true, "the answer", func(
+	cmd.Flags().BoolVar(&newest, "newest", false,
+		"fail unless the leader says that it is the newest")
+	return tellingLeader(cmd, 0, anybody, "the answer", func(
 		ctx context.Context, l leading, _ []string,
 	) (any, string, error) {
-		rec, err := l.Record(ctx, l.group)
+		rec, err := l.record(ctx, newest, cmd.ErrOrStderr())
 		if err != nil || file == "" || l.json {
 			return rec, string(rec.Value), err
 		}
@@ -41,12 +44,33 @@ func recordGetCommand() *cobra.Command {
 	})
 }
 
+// record returns the newest committed record. If no leader says which that is, it is the newest
+// that the node knows, and warn is told so; with newest that is an error.
+func (l leading) record(ctx context.Context, newest bool, warn io.Writer) (admin.Record, error) {
+	rec, err := admin.Record{}, l.gone
+	if err == nil {
+		end, _ := ctx.Deadline()
+		half, cancel := context.WithTimeout(ctx, time.Until(end)/2) // the rest: for the next
+		defer cancel()
+		rec, err = l.Record(half, l.group, true)
+	}
+	if err == nil || newest {
+		return rec, err
+	}
+	rec, failed := l.Record(ctx, l.group, false)
+	if failed == nil {
+		fmt.Fprintf(warn, "as %s knows it, perhaps not the newest: %v\n", l.node, err)
+	}
+	return rec, failed
+}
+
 func recordPutCommand() *cobra.Command {
 	var match lsn.LSN
 	cmd := &cobra.Command{Use: "put FILE", Args: cobra.ExactArgs(1)}
 	cmd.Flags().TextVar(&match, "if-match", match, "only if the present value has this `LSN`; 0.0: "+
 		"only if there is none")
-	tellingLeader(cmd, 0, true, "a quorum", func(
+	cmd.Flags().Lookup("if-match").DefValue = "" // so that help shows no default
+	tellingLeader(cmd, 0, follower, "a quorum", func(
 		ctx context.Context, l leading, args []string,
 	) (any, string, error) {
 		value, err := readValue(cmd.InOrStdin(), args[0])
@@ -60,7 +84,7 @@ func recordPutCommand() *cobra.Command {
 		done, err := l.Publish(ctx, l.group, value, only)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: it is not known whether the value was written; 'bmqnode record get' "+
-				"tells", err)
+				"--newest' tells once there is a leader with a quorum", err)
 		}
 		return done, fmt.Sprintf("value %s, %s: a quorum keeps it\n", done.LSN,
 			console.Count(len(value), "byte")), err
@@ -71,7 +95,9 @@ func recordPutCommand() *cobra.Command {
 
 // readValue reads a file, or the standard input for "-".
 func readValue(in io.Reader, file string) ([]byte, error) {
-	if file != "-" {
+	if file == "-" {
+		file = "the standard input"
+	} else {
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, err
@@ -108,7 +134,7 @@ func groupFlag(cmd *cobra.Command, group *string) {
 
 func votersCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "voters", Args: noSuchCommand, SuggestionsMinimumDistance: 2}
-	tellingLeader(cmd, 0, true, "the answer", func(
+	tellingLeader(cmd, 0, anybody, "the answer", func(
 		ctx context.Context, l leading, _ []string,
 	) (any, string, error) {
 		st, err := l.Status(ctx)

@@ -165,13 +165,23 @@ type leading struct {
 	node  cluster.NodeID
 	group string
 	json  bool
+	gone  error // there is no leader: this is the node that knows the newest record
 }
+
+// asked is who may be asked in place of the leader.
+type asked int
+
+const (
+	leaderOnly asked = iota
+	follower         // if the leader cannot be asked from here
+	anybody          // without a leader, too
+)
 
 // tellingLeader is asking for commands that tell the leader of an election something, and wait. It
 // prints what tell returns: an object as JSON, such as the status of the node that led, or a
-// sentence. With passed, a node that passes it on to the leader may be told instead.
+// sentence.
 func tellingLeader(
-	cmd *cobra.Command, nodes int, passed bool, wait string,
+	cmd *cobra.Command, nodes int, who asked, wait string,
 	tell func(context.Context, leading, []string) (st any, done string, err error),
 ) *cobra.Command {
 	var timeout time.Duration
@@ -181,11 +191,11 @@ func tellingLeader(
 	return asking(cmd, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
-		node, client, err := c.AtLeader(ctx, group, passed)
-		if err != nil {
-			return err
+		node, client, gone := c.AtLeader(ctx, group, who != leaderOnly)
+		if gone != nil && (who != anybody || client == nil) {
+			return gone
 		}
-		st, done, err := tell(ctx, leading{client, node, group, c.JSON}, args)
+		st, done, err := tell(ctx, leading{client, node, group, c.JSON, gone}, args)
 		switch {
 		case err != nil:
 			return err
@@ -209,7 +219,7 @@ func transferCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
-	return tellingLeader(cmd, 1, false, "the new leader", func(
+	return tellingLeader(cmd, 1, leaderOnly, "the new leader", func(
 		ctx context.Context, l leading, args []string,
 	) (any, string, error) {
 		if len(args) > 0 {
@@ -228,7 +238,7 @@ func stepDownCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "step-down"}
 	cmd.Flags().DurationVar(&rest, "for", 30*time.Second,
 		"how long it is not to stand again, at most 24h")
-	return tellingLeader(cmd, 0, false, "its work to stop", func(
+	return tellingLeader(cmd, 0, leaderOnly, "its work to stop", func(
 		ctx context.Context, l leading, _ []string,
 	) (any, string, error) {
 		st, err := l.Tell(ctx, admin.StepDownRequest{For: rest.String(), Group: l.group})

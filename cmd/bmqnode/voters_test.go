@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +52,17 @@ func votes(t *testing.T, n *procs.Node) (voters []cluster.NodeID, g cluster.Grou
 	return st.Groups[0].Voters, st.Groups[0]
 }
 
+// get is what a node answers to a request.
+func get(t *testing.T, n *procs.Node, path string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + n.AdminAddr + path)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
 func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
 	t.Parallel()
 	s, three, n4 := joining(t)
@@ -61,7 +74,7 @@ func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
 	do := func(args ...string) string { return nodes.Does(t, append(args, at...)...) }
 	fails := func(want string, args ...string) { nodes.Fails(t, 1, want, append(args, at...)...) }
 
-	require.Regexp(t, `^value \d+\.1, 12 bytes: a quorum keeps it\n$`,
+	require.Regexp(t, `^value \d+\.2, 12 bytes: a quorum keeps it\n$`,
 		do("record", "put", file, "--if-match", "0.0"))
 	fails("the record has another value", "record", "put", file, "--if-match", "0.0")
 	require.Equal(t, "assignments\n", do("record", "get"))
@@ -118,6 +131,13 @@ func TestVotersChangeWhileTheClusterRuns(t *testing.T) {
 		said, _, code := nodes.Run(t, append([]string{"doctor"}, at...)...)
 		return code == 1 && strings.Contains(said, "docs/errors.md#voter-uncounted")
 	})
+	require.Contains(t, do("status"), "FOLLOWER (not counted)")
+	require.Contains(t, do("status"), "for good: 'bmqnode voters replace "+lost.Name+"'")
+	require.Regexp(t, lost.Name+" +[0-9a-f]{8}  up, counts for nothing: it runs on disk", do("voters"))
+	s.Eventually("it is not ready", func() bool {
+		return strings.Contains(get(t, lost, "/readyz"), "it counts for nothing")
+	})
+	require.Contains(t, get(t, s.Named(next.Leader), "/metrics"), "\nbmqelect_spare_voters 0\n")
 	changed(t, append([]string{"replace", lost.Name}, at...)...)
 	s.Agree(s.Others(led.Leader), stays)
 	require.Equal(t, "assignments\n", do("record", "get"))
@@ -148,7 +168,9 @@ func TestMistakesInAChangeOfVotersAreNamed(t *testing.T) {
 		return code == 3
 	})
 	nodes.Fails(t, 3, "no node leads now", "record", "put", "/dev/null", "--admin", at)
-	nodes.Fails(t, 3, "no node leads now", "record", "get", "--admin", at)
+	nodes.Fails(t, 3, "no node leads now", "record", "get", "--newest", "--admin", at)
+	nodes.Fails(t, 1, "does not know a value", "record", "get", "--admin", at)
+	require.Contains(t, nodes.Does(t, "voters", "--admin", at), "which does not lead: no leader: ")
 }
 
 // Two of three voters are lost for good. The one that is left leads alone, with the record, whose

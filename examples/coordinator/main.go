@@ -46,13 +46,15 @@ func config(name string, nodes []string) cluster.Config {
 			c.GossipAddr = address
 		}
 	}
-	return c // Start says what is wrong with it
+	return c // run and Start say what is wrong with it
 }
 
 // run is one process of the service, until ctx ends.
 func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if c.GossipAddr == "" {
+		return errors.New("-node must name one of the arguments, which are NODE=GOSSIPADDRESS")
+	} else if err != nil {
 		return err
 	}
 	c.Meta = listener.Addr().String() // where the workers find the leader
@@ -62,19 +64,17 @@ func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 		return err
 	}
 	s := &service{node: node, ask: askByNetwork, log: log.With("node", c.Node)}
-	err = rpc.RegisterName("leader", s)
 	go rpc.Accept(listener)
-	return errors.Join(err, s.run(ctx), node.Close(context.Background()))
+	return errors.Join(rpc.RegisterName("leader", s), s.run(ctx), node.Close(context.Background()))
 }
 
 // service is a worker, and assigns partitions while its node leads.
 type service struct {
-	node   *cluster.Node
-	ask    func(leader cluster.Leader, worker cluster.NodeID, granted *Tokens) error
-	log    hclog.Logger
-	leader atomic.Pointer[leader] // of the newest leadership of this node
-	// what was granted, and until when
-	working Tokens
+	node    *cluster.Node
+	ask     func(leader cluster.Leader, worker cluster.NodeID, granted *Tokens) error
+	log     hclog.Logger
+	leader  atomic.Pointer[leader] // of the newest leadership of this node
+	working Tokens                 // what was granted, and until when
 	until   time.Time
 }
 

@@ -96,6 +96,11 @@ func (p *processes) audit() report {
 	return r
 }
 
+func TestANodeThatNobodyKnowsIsRefused(t *testing.T) {
+	err := run(t.Context(), config("x", []string{"a=127.0.0.1:1"}), hclog.NewNullLogger())
+	require.ErrorContains(t, err, "-node must name one of the arguments")
+}
+
 func TestPartitionsAreSharedAndStayWhereTheyAre(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, p *processes) {
 		time.Sleep(10 * time.Second)

@@ -20,7 +20,7 @@ func assign(ctx context.Context, l *cluster.Leadership, shard, worker string) er
 		return err
 	}
 	all := shards{}
-	if rec.Value != nil {
+	if len(rec.Value) > 0 {
 		if err := json.Unmarshal(rec.Value, &all); err != nil {
 			return err
 		}
@@ -40,7 +40,9 @@ func assign(ctx context.Context, l *cluster.Leadership, shard, worker string) er
 func show(ctx context.Context, e *cluster.Election) {
 	// snippet: records
 	for rec := range e.Records(ctx) {
-		fmt.Printf("%s: %s\n", rec.LSN, rec.Value)
+		if !rec.ValueLSN.IsZero() { // otherwise this node knows of no value yet
+			fmt.Printf("%s: %s\n", rec.LSN, rec.Value)
+		}
 	}
 	// end
 }
@@ -58,9 +60,9 @@ func replace(
 // move gives the vote of a machine to another one.
 func move(ctx context.Context, node *cluster.Node, old, by cluster.NodeID) error {
 	// snippet: voters
-	err := node.ReplaceVoter(ctx, old, by, cluster.WithProgress(func(s cluster.VoterStep) {
+	err := node.ReplaceVoter(ctx, old, by, cluster.VoterOptions{Progress: func(s cluster.VoterStep) {
 		fmt.Printf("%s: %s\n", s.Group, s.Text)
-	}))
+	}})
 	// end
 	return err
 }

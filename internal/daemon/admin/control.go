@@ -58,7 +58,7 @@ func (s *Server) election(w http.ResponseWriter, group string) (e *cluster.Elect
 	case errors.Is(err, cluster.ErrNotOpen):
 		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
 	case err != nil:
-		refuse(w, http.StatusConflict, err)
+		refuse(w, statusOf(err), err)
 	}
 	return e, err == nil
 }

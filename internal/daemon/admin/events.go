@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +34,23 @@ type Event struct {
 	Missed int `json:"missed,omitempty"`
 }
 
+// RecordEvent tells that a node knows another record to be committed than before. If they come
+// fast, some of the past are left out.
+type RecordEvent struct {
+	Time   time.Time            `json:"time"`
+	Node   cluster.NodeID       `json:"node"`
+	Group  string               `json:"group"`
+	Leader cluster.NodeID       `json:"leader,omitempty"`
+	Record cluster.RecordStatus `json:"record"`
+}
+
+// VotersEvent is a step of a change of voters that the node was asked for.
+type VotersEvent struct {
+	Time time.Time      `json:"time"`
+	Node cluster.NodeID `json:"node"`
+	cluster.VoterStep
+}
+
 // Reset tells the reader of a stream that it missed events, and the status now.
 type Reset struct {
 	Reason string         `json:"reason"`
@@ -39,7 +58,8 @@ type Reset struct {
 }
 
 const (
-	eventStream = "text/event-stream"
+	// recordPause is the time between two events of the record of an election.
+	recordPause = 20 * time.Millisecond
 	// keepAlive is the time between two signs of life on an idle stream: without them a reader
 	// would not notice a dead connection.
 	keepAlive = 2 * time.Second
@@ -51,19 +71,36 @@ const (
 // status first. A reader that returns with the id of the last event that it saw gets the events
 // since then, or a reset if some of them are gone.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	out, ctx := s.openStream(w, r)
-	if out == nil {
+	if s.streams.OwnPlace(r.RemoteAddr) {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable,
+			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
 		return
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return
+	}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
+		status: s.Node.Status, end: end}
+	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
+		old.end() // the oldest stream of the source that has the most
+	}
 	defer s.streams.Leave(out)
-	defer out.end()
 	out.begin(lastSeen(r))
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
+	s.keepRecords()
 	for {
 		x := out.forward()
 		if x.closed || out.control.Flush() != nil {
 			return
+		}
+		if len(x.events) > 0 { // perhaps of an election that was opened
+			s.keepRecords()
 		}
 		select {
 		case <-x.more:
@@ -75,27 +112,26 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openStream begins a stream of events that lasts until ctx ends. It returns nil if there is to be
-// none, and has answered then.
-func (s *Server) openStream(w http.ResponseWriter, r *http.Request) (*stream, context.Context) {
-	if s.streams.OwnPlace(r.RemoteAddr) {
-		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable,
-			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
-		return nil, nil
+// keepRecords lets the journal have the records of all open elections, as long as these are open.
+func (s *Server) keepRecords() {
+	for _, g := range s.Node.Status().Groups {
+		e, err := s.Node.Lookup(g.Group)
+		if err != nil || !s.journal.begin(g.Group) {
+			continue
+		}
+		s.running.Go(func() {
+			defer s.journal.end(e.Group())
+			for rec := range e.Records(s.open) {
+				if g := e.Status(); g.Record != nil && !rec.LSN.IsZero() {
+					s.journal.record(RecordEvent{time.Now(), s.journal.node, g.Group, g.Leader, *g.Record})
+				}
+				select { // the status takes the driver's time, and readers want the newest
+				case <-time.After(recordPause):
+				case <-s.open.Done():
+				}
+			}
+		})
 	}
-	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("Cache-Control", "no-store")
-	if r.Method == http.MethodHead {
-		return nil, nil
-	}
-	ctx, end := context.WithCancel(r.Context())
-	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
-		status: s.Node.Status, end: end}
-	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
-		old.end() // the oldest stream of the source that has the most
-	}
-	return out, ctx
 }
 
 // lastSeen is the id of the newest event that a reader has seen; "" for none. A browser that
@@ -112,6 +148,7 @@ type stream struct {
 	status  func() cluster.Status
 	end     func()
 	place   uint64
+	told    map[string]lsn.LSN // the newest record of each election, whose events have no id
 }
 
 // begin starts after the event with that id.
@@ -137,8 +174,15 @@ func (o *stream) forward() extract {
 	}
 	for _, e := range x.events {
 		o.place++
-		o.event(o.journal.id(o.place), "transition", e)
+		o.event(o.journal.id(o.place), e.kind, e.data)
 	}
+	known := map[string]lsn.LSN{} // of the elections that are open
+	for _, e := range x.records {
+		if known[e.Group] = e.Record.Committed; known[e.Group] != o.told[e.Group] {
+			o.event("", "record", e)
+		}
+	}
+	o.told = known
 	return x
 }
 
@@ -186,14 +230,23 @@ type journal struct {
 
 	mu     sync.Mutex
 	last   uint64  // sequence of the newest event; 0 before the first
-	events []Event // the newest, in order, without a gap, up to last
+	events []entry // the newest, in order, without a gap, up to last
 	closed bool    // there will be no more events
 	more   chan struct{}
+	// records are the newest of each election that is followed, the zero value before the first.
+	records map[string]RecordEvent
+}
+
+// entry is an event as a stream has it.
+type entry struct {
+	kind string
+	data any
 }
 
 func newJournal(st cluster.Status) *journal {
 	boot := fmt.Sprintf("%d.%.8s", st.Boot, st.Identity)
-	return &journal{node: st.Node, boot: boot, more: make(chan struct{})}
+	return &journal{node: st.Node, boot: boot, more: make(chan struct{}),
+		records: map[string]RecordEvent{}}
 }
 
 // keep adds events until there are no more.
@@ -208,22 +261,61 @@ func (j *journal) keep(events <-chan cluster.Event) {
 }
 
 func (j *journal) add(e cluster.Event) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if e.Missed > 0 { // readers whose place is before the gap must learn of it
+		j.mu.Lock()
 		j.events, j.last = nil, j.last+uint64(e.Missed)
+		j.mu.Unlock()
 	}
-	if len(j.events) == journalSize {
-		j.events = append(j.events[:0:0], j.events[journalSize/2:]...)
-	}
-	j.events = append(j.events, Event{
+	j.put("transition", Event{
 		Time: e.Time, Node: j.node, Group: e.Group, From: e.From.String(), To: e.To.String(),
 		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, LeaderMeta: e.LeaderMeta, Peer: e.Peer,
 		Missed: e.Missed,
 	})
+}
+
+// put appends an event.
+func (j *journal) put(kind string, data any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.events) == journalSize {
+		j.events = append(j.events[:0:0], j.events[journalSize/2:]...)
+	}
+	j.events = append(j.events, entry{kind, data})
 	j.last++
-	close(j.more)
-	j.more = make(chan struct{})
+	j.wake()
+}
+
+// wake wakes the streams; the lock is held.
+func (j *journal) wake() {
+	if !j.closed {
+		close(j.more)
+		j.more = make(chan struct{})
+	}
+}
+
+// begin reports whether the records of an election are to be followed, which nobody does yet.
+func (j *journal) begin(group string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, followed := j.records[group]
+	if !followed {
+		j.records[group] = RecordEvent{Group: group}
+	}
+	return !followed
+}
+
+func (j *journal) end(group string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.records, group)
+}
+
+// record keeps the newest event of the record of an election.
+func (j *journal) record(e RecordEvent) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.records[e.Group] = e
+	j.wake()
 }
 
 // id names the place after the event with that sequence.
@@ -246,10 +338,11 @@ func (j *journal) newest() uint64 {
 
 // An extract is what a journal holds after a place.
 type extract struct {
-	events []Event
-	gap    bool // some events after the place are gone
-	closed bool // there will be no more events
-	more   <-chan struct{}
+	events  []entry
+	records []RecordEvent // the newest of each election
+	gap     bool          // some events after the place are gone
+	closed  bool          // there will be no more events
+	more    <-chan struct{}
 }
 
 // after returns the events after a place.
@@ -263,5 +356,6 @@ func (j *journal) after(sequence uint64) extract {
 		return x
 	}
 	x.events = j.events[min(sequence-oldest, uint64(len(j.events))):]
+	x.records = slices.Collect(maps.Values(j.records))
 	return x
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -111,6 +112,63 @@ func TestAReaderFromBeforeIsToldThatEventsAreGone(t *testing.T) {
 	require.NotEmpty(t, d.resets[0].Status.Groups)
 	require.NotEqual(t, "1.0badcafe-7", d.After, "from here it goes on")
 	require.True(t, strings.HasPrefix(d.After, "1."))
+}
+
+// Every reader has the newest record of each election, whenever it came, and the steps of changes.
+func TestAReaderIsToldOfRecordsAndVoters(t *testing.T) {
+	node, c := serve(t, nil)
+	leads(t, node)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
+	publish := func() {
+		_, err := node.Default().Publish(t.Context(), []byte("x"), cluster.PublishOptions{})
+		require.NoError(t, err)
+	}
+	publish()
+	var records []RecordEvent
+	var steps []VotersEvent
+	s := Stream{
+		Record: func(e RecordEvent) {
+			records = append(records, e)
+			if len(records) == 1 {
+				publish()
+				return
+			}
+			require.NoError(t, c.ChangeVoters(ctx, VotersRequest{Add: "a"}, func(cluster.VoterStep) {}))
+			require.NoError(t, c.ChangeVoters(ctx, VotersRequest{Add: "a", DryRun: true},
+				func(cluster.VoterStep) {}))
+		},
+		Voters: func(e VotersEvent) {
+			steps = append(steps, e)
+			require.NoError(t, node.Default().StepDown(ctx, 0))
+		},
+		Event: func(Event) { cancel() },
+	}
+	require.ErrorIs(t, c.Follow(ctx, &s), context.Canceled)
+	require.Len(t, records, 2)
+	require.Len(t, steps, 1)
+	require.Equal(t, cluster.NodeID("a"), records[1].Leader)
+	require.True(t, records[0].Record.Committed.Less(records[1].Record.Committed))
+	require.Equal(t, 1, records[1].Record.ValueSize)
+	require.Equal(t, cluster.VoterStep{Group: "default", Text: "a is a voter", Done: true},
+		steps[0].VoterStep)
+
+	rec, err := c.Record(t.Context(), "default", false)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(rec.Value))
+	require.Equal(t, records[1].Record.Voters, rec.Voters)
+	ctx, cancel = context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
+	again := Stream{After: s.After, Record: func(e RecordEvent) { cancel() }}
+	require.ErrorIs(t, c.Follow(ctx, &again), context.Canceled, "without a new one, too")
+}
+
+func TestErrorsOfTheRecordHaveTheirStatus(t *testing.T) {
+	for err, want := range map[error]int{
+		cluster.ErrClosed: 503, cluster.ErrNotLeader: 503, context.Canceled: 503,
+		cluster.ErrUnknown: 504, context.DeadlineExceeded: 504, cluster.ErrConflict: 412,
+		cluster.ErrRefused: 409, errOneChange: 400,
+	} {
+		require.Equal(t, want, statusOf(fmt.Errorf("so: %w", err)), err)
+	}
 }
 
 // TestAReaderThatIsTooSlowIsToldSo reads from a journal that has moved on.

@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Stream reads a node's events. It keeps its place, so that Follow goes on where it broke off: no
@@ -22,10 +20,14 @@ type Stream struct {
 	After string
 	// Ready is called once connected, before any event. It may be nil.
 	Ready func()
-	// Event gets each transition, in order.
+	// Event gets each transition, in order. It and the rest may be nil.
 	Event func(Event)
-	// Reset is called instead where events are gone. It may be nil.
+	// Reset is called instead where events are gone.
 	Reset func(Reset)
+	// Record gets the newest record of each election, when it changes and after each connect.
+	Record func(RecordEvent)
+	// Voters gets the steps of changes of voters that the node was asked for.
+	Voters func(VotersEvent)
 }
 
 // maxSilence is the time without a sign of life after which a stream counts as dead.
@@ -36,49 +38,19 @@ var errSilent = fmt.Errorf("not a sign of life for %s", maxSilence)
 // Follow reads the node's events into s until ctx ends or the connection breaks; it returns nil
 // if the node ended the stream. Only one call at a time may use s.
 func (c *Client) Follow(ctx context.Context, s *Stream) error {
-	return c.follow(ctx, "/v1/events?after="+url.QueryEscape(s.After),
-		func(body io.Reader, heard func()) error {
-			if s.Ready != nil {
-				s.Ready()
-			}
-			return s.read(body, heard)
-		})
-}
-
-// FollowRecord calls show for the newest committed record that the node knows, and whenever that
-// changes, until ctx ends or the connection breaks; it returns nil if the node ended the stream.
-// The record with the LSN after is left out.
-func (c *Client) FollowRecord(
-	ctx context.Context, group string, after lsn.LSN, show func(Record),
-) error {
-	query := url.Values{"watch": {""}, "group": {group}, "after": {after.String()}}
-	return c.follow(ctx, "/v1/record?"+query.Encode(), func(body io.Reader, heard func()) error {
-		return readEvents(body, heard, func(kind, _ string, data io.Reader) (err error) {
-			var rec Record
-			if kind == "record" {
-				if err = decode(data, &rec); err == nil {
-					show(rec)
-				}
-			}
-			return err
-		})
-	})
-}
-
-// follow reads a stream that shows signs of life.
-func (c *Client) follow(
-	ctx context.Context, path string, read func(body io.Reader, heard func()) error,
-) error {
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	resp, err := c.send(alive, http.MethodGet, path, nil)
+	resp, err := c.send(alive, http.MethodGet, "/v1/events?after="+url.QueryEscape(s.After), nil)
 	if err != nil {
 		return errors.Join(err, context.Cause(alive))
 	}
 	defer resp.Body.Close()
-	err = read(resp.Body, func() { silence.Reset(maxSilence) })
+	if s.Ready != nil {
+		s.Ready()
+	}
+	err = s.read(resp.Body, func() { silence.Reset(maxSilence) })
 	if cause := context.Cause(alive); cause != nil {
 		err = cause
 	}
@@ -90,31 +62,6 @@ func (c *Client) follow(
 
 // read reads a stream of server-sent events; it calls heard at every line.
 func (s *Stream) read(body io.Reader, heard func()) error {
-	return readEvents(body, heard, func(kind, id string, data io.Reader) (err error) {
-		switch kind {
-		case "transition":
-			var e Event
-			if err = decode(data, &e); err == nil {
-				s.Event(e)
-			}
-		case "reset":
-			var r Reset
-			if err = decode(data, &r); err == nil && s.Reset != nil {
-				s.Reset(r)
-			}
-		}
-		if err == nil && id != "" {
-			s.After = id
-		}
-		return err
-	})
-}
-
-// readEvents calls event for each of a stream of server-sent events until it fails, and heard at
-// every line.
-func readEvents(
-	body io.Reader, heard func(), event func(kind, id string, data io.Reader) error,
-) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxAnswer) // the status of a large cluster is one line
 	fields := map[string]string{}
@@ -127,10 +74,40 @@ func readEvents(
 			continue
 		}
 		kind, id := fields["event"], fields["id"]
-		if err := event(kind, id, strings.NewReader(fields["data"])); err != nil {
+		if err := s.heard(kind, strings.NewReader(fields["data"])); err != nil {
 			return fmt.Errorf("%s %q: %w", kind, id, err)
+		}
+		if id != "" {
+			s.After = id
 		}
 		clear(fields)
 	}
 	return lines.Err()
+}
+
+// heard passes an event on, if somebody wants its kind.
+func (s *Stream) heard(kind string, data io.Reader) error {
+	switch kind {
+	case "transition":
+		return pass(data, s.Event)
+	case "reset":
+		return pass(data, s.Reset)
+	case "record":
+		return pass(data, s.Record)
+	case "voters":
+		return pass(data, s.Voters)
+	}
+	return nil
+}
+
+func pass[T any](data io.Reader, to func(T)) error {
+	var e T
+	if to == nil {
+		return nil
+	}
+	err := decode(data, &e)
+	if err == nil {
+		to(e)
+	}
+	return err
 }

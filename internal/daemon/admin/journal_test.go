@@ -62,7 +62,7 @@ func TestAGapInTheSourceIsAGapForAll(t *testing.T) {
 	x := j.after(8)
 	require.False(t, x.gap)
 	require.Len(t, x.events, 1)
-	require.Equal(t, 3, x.events[0].Missed)
+	require.Equal(t, 3, x.events[0].data.(Event).Missed)
 }
 
 func TestAJournalWakesAndCloses(t *testing.T) {

@@ -16,17 +16,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// recordHeader has the LSN of the record whose value is the body. The entity tag is that of the
-// value: a new leader, or a change of voters, writes the same value under a new LSN.
-const recordHeader = "Bmqelect-Record"
-
-// Record is the newest committed record that a node knows, and the data of the event `record`.
+// Record is a committed record, as GET /v1/record has it for who accepts application/json alone.
 type Record struct {
 	Group    string          `json:"group"`
 	LSN      lsn.LSN         `json:"lsn"`
 	ValueLSN lsn.LSN         `json:"value_lsn"` // under which the value was first written
 	Value    []byte          `json:"value"`     // in base64
-	Voters   []cluster.Voter `json:"voters,omitempty"`
+	Voters   []cluster.Voter `json:"voters"`
+	Newest   bool            `json:"newest"` // none newer was committed when the leader was asked
 }
 
 // Published is the answer to PUT /v1/record.
@@ -38,67 +35,38 @@ type Published struct {
 // entityTag is the ETag of a value.
 func entityTag(of lsn.LSN) string { return `"` + of.String() + `"` }
 
+// getRecord answers with the newest committed record that this node knows or, if it is asked for
+// the newest, that there is.
 func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.election(w, r.URL.Query().Get("group"))
-	switch {
-	case !ok:
-		return
-	case r.URL.Query().Has("watch"):
-		s.watchRecord(w, r, e)
+	if !ok {
 		return
 	}
-	rec := e.Record()
-	if rec.ValueLSN.IsZero() {
+	rec, newest := e.Record(), r.URL.Query().Has("newest")
+	if newest {
+		var err error
+		if rec, err = e.Newest(r.Context()); err != nil {
+			refuse(w, statusOf(err), err)
+			return
+		}
+	}
+	h := w.Header()
+	h.Set("Vary", "Accept")
+	asJSON := r.Header.Get("Accept") == "application/json"
+	switch {
+	case rec.ValueLSN.IsZero() && (rec.LSN.IsZero() || !asJSON):
 		code, err := noValue(e.Status())
 		refuse(w, code, err)
 		return
+	case asJSON:
+		answer(w, Record{e.Group(), rec.LSN, rec.ValueLSN, rec.Value, rec.Voters, newest})
+		return
 	}
-	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("ETag", entityTag(rec.ValueLSN))
-	h.Set(recordHeader, rec.LSN.String())
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(rec.Value))
-}
-
-// watchRecord streams the newest committed record, whenever it changes. A reader that returns with
-// the id of the last one that it saw gets the next one.
-func (s *Server) watchRecord(w http.ResponseWriter, r *http.Request, e *cluster.Election) {
-	out, ctx := s.openStream(w, r)
-	if out == nil {
-		return
-	}
-	defer s.streams.Leave(out)
-	defer out.end()
-	versions := make(chan cluster.Record)
-	s.running.Go(func() {
-		defer close(versions)
-		for rec := range e.Records(ctx) {
-			select {
-			case versions <- rec:
-			case <-ctx.Done():
-			}
-		}
-	})
-	seen := lastSeen(r)
-	idle := time.NewTicker(keepAlive)
-	defer idle.Stop()
-	for out.control.Flush() == nil {
-		select {
-		case rec, open := <-versions:
-			if !open {
-				return
-			}
-			if id := rec.LSN.String(); id != seen && !rec.LSN.IsZero() {
-				out.event(id, "record", Record{
-					Group: e.Group(), LSN: rec.LSN, ValueLSN: rec.ValueLSN, Value: rec.Value, Voters: rec.Voters,
-				})
-			}
-		case <-idle.C:
-			out.write(": alive\n\n")
-		}
-	}
 }
 
 // led is the election of that name, or it answers why there is none, or that nobody leads it.
@@ -168,9 +136,10 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.Is(err, cluster.ErrConflict):
 		return http.StatusPreconditionFailed
-	case errors.Is(err, cluster.ErrUnknown):
+	case errors.Is(err, cluster.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
-	case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, context.Canceled):
+	case errors.Is(err, cluster.ErrNotLeader), errors.Is(err, cluster.ErrClosed),
+		errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusConflict
@@ -217,10 +186,12 @@ func (s *Server) postVoters(w http.ResponseWriter, r *http.Request, req VotersRe
 		_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 		_ = out.Flush()
 	}
-	options := []cluster.VoterOption{cluster.WithProgress(func(s cluster.VoterStep) { line(s) })}
-	if req.DryRun {
-		options = append(options, cluster.DryRun())
-	}
+	options := cluster.VoterOptions{DryRun: req.DryRun, Progress: func(step cluster.VoterStep) {
+		line(step)
+		if !req.DryRun {
+			s.journal.put("voters", VotersEvent{time.Now(), s.journal.node, step})
+		}
+	}}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
 	if err := s.changeVoters(r.Context(), req, options); err != nil && begun {
@@ -231,17 +202,17 @@ func (s *Server) postVoters(w http.ResponseWriter, r *http.Request, req VotersRe
 }
 
 func (s *Server) changeVoters(
-	ctx context.Context, req VotersRequest, o []cluster.VoterOption,
+	ctx context.Context, req VotersRequest, o cluster.VoterOptions,
 ) error {
 	req.DryRun = false
 	switch req {
 	case VotersRequest{}:
 	case VotersRequest{Add: req.Add}:
-		return s.Node.AddVoter(ctx, req.Add, o...)
+		return s.Node.AddVoter(ctx, req.Add, o)
 	case VotersRequest{Remove: req.Remove}:
-		return s.Node.RemoveVoter(ctx, req.Remove, o...)
+		return s.Node.RemoveVoter(ctx, req.Remove, o)
 	case VotersRequest{Replace: req.Replace, By: req.By}:
-		return s.Node.ReplaceVoter(ctx, req.Replace, cmp.Or(req.By, req.Replace), o...)
+		return s.Node.ReplaceVoter(ctx, req.Replace, cmp.Or(req.By, req.Replace), o)
 	}
 	return errOneChange
 }

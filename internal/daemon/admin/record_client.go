@@ -8,32 +8,25 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Record returns the newest committed record of an election that the node knows, without its
-// voters.
-func (c *Client) Record(ctx context.Context, group string) (rec Record, err error) {
-	resp, err := c.send(ctx, http.MethodGet, recordPath(group), nil)
+// Record returns the newest committed record of an election that the node knows; with newest, that
+// there is, which only the leader can say.
+func (c *Client) Record(ctx context.Context, group string, newest bool) (rec Record, err error) {
+	path := recordPath(group)
+	if newest {
+		path += "&newest"
+	}
+	h := http.Header{"Accept": {"application/json"}}
+	resp, err := c.sendBytes(ctx, http.MethodGet, path, nil, h)
 	if err != nil {
 		return rec, err
 	}
 	defer resp.Body.Close()
-	rec.Group = group
-	rec.Value, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err == nil {
-		rec.ValueLSN, err = lsn.Parse(strings.Trim(resp.Header.Get("ETag"), `"`))
-	}
-	if err == nil {
-		rec.LSN, err = lsn.Parse(resp.Header.Get(recordHeader))
-	}
-	if err != nil {
-		err = fmt.Errorf("record of %s: %w", c.addr, err)
-	}
-	return rec, err
+	return rec, decode(io.LimitReader(resp.Body, maxAnswer), &rec)
 }
 
 // Publish replaces the value of an election's record, if it has the LSN ifMatch now, or in any case

@@ -63,6 +63,7 @@ type Server struct {
 	conns   *limit.Crowd[net.Conn]
 	streams *limit.Crowd[*stream]
 	running sync.WaitGroup
+	open    context.Context    // ends with Close
 	stop    context.CancelFunc // ends the event streams
 	keys    sync.Mutex         // held while the file of gossip keys is changed
 }
@@ -83,7 +84,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{Config: cfg, stop: stop,
+	s := &Server{Config: cfg, open: ctx, stop: stop,
 		conns: limit.NewCrowd[net.Conn](maxConns), streams: limit.NewCrowd[*stream](maxStreams)}
 	events := cfg.Node.Subscribe(eventBuffer)
 	s.journal = newJournal(cfg.Node.Status())
@@ -185,7 +186,9 @@ func (s *Server) mux() http.Handler {
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range s.routes() {
 		mux.HandleFunc(r.method+" "+r.path, r.handle)
-		methods[r.path] = append(methods[r.path], r.method)
+		if methods[r.path] = append(methods[r.path], r.method); r.method == http.MethodGet {
+			methods[r.path] = append(methods[r.path], http.MethodHead)
+		}
 	}
 	for path, allowed := range methods {
 		allow := strings.Join(allowed, ", ")

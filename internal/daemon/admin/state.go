@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -21,10 +22,12 @@ func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
 	answerProbe(w, err)
 }
 
-// getReady says whether every election of the node has a leader that it knows.
+// getReady says whether every election of the node has a leader that it knows, and counts the node,
+// if it has its vote: a rolling upgrade must not go on where a voter came back on another disk.
 func (s *Server) getReady(w http.ResponseWriter, _ *http.Request) {
-	for _, g := range s.Node.Status().Groups {
-		if g.Leader == "" {
+	st := s.Node.Status()
+	for _, g := range st.Groups {
+		if g.Leader == "" || g.Record != nil && slices.Contains(g.Record.Uncounted, st.Node) {
 			answerProbe(w, fmt.Errorf("group %s: %s", g.Group, g.Explanation))
 			return
 		}

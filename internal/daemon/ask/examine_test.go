@@ -108,7 +108,7 @@ func (s *scene) changeOne(name cluster.NodeID, what []string, value string) {
 	}
 }
 
-// TestScenes compares what doctor and status say of scenes with testdata/*.txt.
+// TestScenes compares what doctor, status and voters say of scenes with testdata/*.txt.
 func TestScenes(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -121,6 +121,8 @@ func TestScenes(t *testing.T) {
 			switch d.Cmd {
 			case "status":
 				require.NoError(t, PrintStatus(&out, s.answers))
+			case "voters": // as a knows them
+				out.WriteString(VotersTable(*s.answers[0].Status, s.answers[0].election()))
 			case "json":
 				require.NoError(t, console.JSON(&out, r))
 			case "doctor":

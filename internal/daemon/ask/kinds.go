@@ -65,9 +65,6 @@ var (
 	recordBehind = kind("record-behind",
 		"a voter that lacks the newest record cannot be elected, and does not keep it",
 		"ask again: it takes a round trip; then look at its links and its disk")
-	voterUncounted = kind("voter-uncounted",
-		"a voter counts for no quorum until a leader has met the data directory of its record",
-		"start it; if its disk is gone for good: 'bmqnode voters replace NODE'")
 	votersConfigured = kind("voters-configured",
 		"two leaders are possible where an election is opened for the first time by different lists",
 		"correct 'voters' in the configuration of every node; no node needs a restart for it")

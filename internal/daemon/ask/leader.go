@@ -3,6 +3,7 @@ package ask
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -46,6 +47,7 @@ func (c *Cluster) search(
 
 // AtLeader finds the node that leads an election, without waiting for the others, and returns a
 // client for it; with passed, for one that follows it, if the leader cannot be asked from here.
+// Beside a NoLeaderError, passed returns the node that knows the newest record.
 func (c *Cluster) AtLeader(ctx context.Context, group string, passed bool) (
 	cluster.NodeID, *admin.Client, error,
 ) {
@@ -56,6 +58,12 @@ func (c *Cluster) AtLeader(ctx context.Context, group string, passed bool) (
 			return others[i].Node, c.client(others[i]), nil
 		}
 		err = cmp.Or(unasked(others, silent, group), noLeaderAmong(others, group))
+		if passed && errors.As(err, new(NoLeaderError)) {
+			known := slices.MaxFunc(others, func(a, b Answer) int {
+				return recordIn(a, group).Committed.Compare(recordIn(b, group).Committed)
+			})
+			return known.Node, c.client(known), err
+		}
 	}
 	if err != nil {
 		return "", nil, err

@@ -93,7 +93,11 @@ func (s *survey) votersAgree() {
 	case len(lists) > 1 && s.newest.Accepted.IsZero():
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0 && len(s.lost) == 0:
-		s.problem(Warn, evenVoters, "voters", "", "there are %s", all)
+		even := s.problem(Warn, evenVoters, "voters", "", "there are %s", all)
+		if len(s.voters) == 2 {
+			even.Why = "two survive no loss: both are needed"
+			even.Fix = "add a third: 'bmqnode voters add NODE'"
+		}
 	default:
 		s.good("voters", "", "%s", all)
 	}
@@ -113,13 +117,11 @@ func (s *survey) record() {
 		}
 	}
 	for _, v := range s.newest.Voters {
-		a := find(s.answered, v.Node)
-		switch {
-		case v.Identity == "":
-			s.problem(Warn, voterUncounted, "record", string(v.Node), "no leader has met it yet")
-		case a != nil && a.Status.Identity != v.Identity && !slices.Contains(s.lost, v.Node):
-			s.problem(Fail, voterUncounted, "record", string(v.Node), "it runs on data directory %.8s, "+
-				"and the record names %.8s", a.Status.Identity, v.Identity)
+		if v.Identity == "" {
+			unmet := s.problem(Warn, findings.VoterUncounted, "record", string(v.Node),
+				"no leader has met it yet")
+			unmet.Why = "a voter counts for no quorum until a leader has met it"
+			unmet.Fix = "start it"
 		}
 	}
 	if !s.newest.Accepted.IsZero() {

@@ -18,21 +18,27 @@ import (
 )
 
 // WatchRecord calls show for the newest committed record of an election, and whenever that changes,
-// until ctx ends. It goes on at another node if the one that it asks is lost.
+// until ctx ends. It goes on at another node if the one that it asks is lost, also without leader.
 func (c *Cluster) WatchRecord(ctx context.Context, group string, show func(admin.Record)) error {
 	var seen lsn.LSN
 	for begun := false; ctx.Err() == nil; begun = true {
 		_, client, err := c.AtLeader(ctx, group, true)
-		if err != nil && !begun || errors.As(err, new(config.UsageError)) {
+		if client == nil && !begun || errors.As(err, new(config.UsageError)) {
 			return err
 		}
-		if err == nil {
-			_ = client.FollowRecord(ctx, group, seen, func(rec admin.Record) {
-				if seen.Less(rec.LSN) { // another node may be behind
+		if client != nil {
+			look := func() {
+				rec, err := client.Record(ctx, group, false)
+				if err == nil && seen.Less(rec.LSN) { // another node may be behind
 					seen = rec.LSN
 					show(rec)
 				}
-			})
+			}
+			_ = client.Follow(ctx, &admin.Stream{Ready: look, Record: func(e admin.RecordEvent) {
+				if e.Group == group && seen.Less(e.Record.Committed) {
+					look()
+				}
+			}})
 		}
 		select {
 		case <-ctx.Done():
@@ -56,11 +62,13 @@ func names(voters []cluster.Voter) (ids []cluster.NodeID) {
 }
 
 // recordOf is what a node knows of the record; the zero value if none was ever written.
-func recordOf(a Answer) cluster.RecordStatus {
-	if r := a.election().Record; r != nil {
-		return *r
+func recordOf(a Answer) cluster.RecordStatus { return recordIn(a, a.election().Group) }
+
+func recordIn(a Answer, group string) (r cluster.RecordStatus) {
+	if known := admin.GroupIn(*a.Status, group).Record; known != nil {
+		r = *known
 	}
-	return cluster.RecordStatus{}
+	return r
 }
 
 // newestRecord is the newest record that is on a node's disk; zero if there is none.
@@ -102,27 +110,34 @@ func records(answered []Answer) (lines []string) {
 
 // VotersTable shows who votes, as a node sees it, a line for each voter.
 func VotersTable(st cluster.Status, g cluster.GroupStatus) string {
-	var r cluster.RecordStatus
-	if g.Record != nil {
-		r = *g.Record
-	}
-	rows := []string{"VOTER\tDISK\tSTATE"}
+	st.Groups = []cluster.GroupStatus{g}
+	own := Answer{Node: st.Node, Status: &st}
+	r, rows, repair := recordOf(own), []string{"VOTER\tDISK\tSTATE"}, []string(nil)
 	for _, id := range g.Voters {
-		state, disk := admin.MemberIn(st, id).Link, "-"
+		state, disk := cmp.Or(admin.MemberIn(st, id).Link, linkUp), "-"
 		if i := slices.IndexFunc(r.Voters, func(v cluster.Voter) bool { return v.Node == id }); i >= 0 {
 			disk = cmp.Or(fmt.Sprintf("%.8s", r.Voters[i].Identity), "-")
 		}
 		switch {
+		case slices.Contains(r.Uncounted, id) && disk == "-":
+			state += ", counts for nothing: no leader has met it yet"
+		case slices.Contains(r.Uncounted, id):
+			runs := cmp.Or(admin.MemberIn(st, id).Identity, st.Identity)
+			state += fmt.Sprintf(", counts for nothing: it runs on disk %.8s", runs)
+			repair = append(repair, fmt.Sprintf(
+				"if the disk of %[1]s is gone for good: 'bmqnode voters replace %[1]s'", id))
 		case id == g.Leader:
 			state = "leads"
 		case slices.Contains(r.Behind, id):
 			state += ", lacks the newest record"
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s", id, disk, cmp.Or(state, "up")))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s", id, disk, state))
 	}
 	lines := append(console.Columns(rows), fmt.Sprintf("%d of %d are needed", g.Quorum,
 		len(g.Voters)))
-	st.Groups = []cluster.GroupStatus{g}
-	lines = append(lines, records([]Answer{{Node: st.Node, Status: &st}})...)
-	return strings.Join(lines, "\n") + "\n"
+	if !g.Leading {
+		lines = append(lines, fmt.Sprintf("this is what %s knows, which does not lead: %s", st.Node,
+			g.Explanation))
+	}
+	return strings.Join(slices.Concat(lines, repair, records([]Answer{own})), "\n") + "\n"
 }

@@ -123,8 +123,11 @@ func notes(answers []Answer) (lines []string) {
 func rowOf(a Answer) string {
 	g := a.election()
 	role, lease := g.Role, "-"
-	if !slices.Contains(g.Voters, a.Node) {
+	switch {
+	case !slices.Contains(g.Voters, a.Node):
 		role += " (observer)"
+	case slices.Contains(recordOf(a).Uncounted, a.Node):
+		role += " (not counted)"
 	}
 	if g.LeaseLeft > 0 {
 		lease = g.LeaseLeft.Duration().Round(time.Millisecond).String()
@@ -208,7 +211,8 @@ func setting(a Answer) string {
 	if !g.Candidate {
 		stands = "no candidate"
 	}
-	tell("candidate", stands, !g.Candidate && slices.Contains(g.Voters, a.Node))
+	votes := slices.Contains(g.Voters, a.Node) && !slices.Contains(recordOf(a).Uncounted, a.Node)
+	tell("candidate", stands, !g.Candidate && votes)
 	return strings.Join(parts, ", ")
 }
 

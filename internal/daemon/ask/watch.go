@@ -22,14 +22,12 @@ const watchRetry = time.Second
 // Watch prints the transitions of all nodes until ctx ends. It follows each node as soon as another
 // one names it, whether it answers or not.
 func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
-	out := &viewer{people: console.New(to)}
+	out := &viewer{people: console.New(to), votes: map[string]admin.RecordEvent{}}
 	if c.JSON {
 		out.programs = json.NewEncoder(to)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	own := *c // each search reads the credentials anew
-	wg.Go(func() { own.watchVoters(ctx, out) })
 	var silent []Answer
 	followed := map[cluster.NodeID]bool{}
 	err := c.walk(ctx, false, func(a Answer) bool {
@@ -57,29 +55,15 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// watchVoters shows the voters of the default election whenever they change.
-func (c *Cluster) watchVoters(ctx context.Context, out *viewer) {
-	var before []cluster.Voter
-	for ctx.Err() == nil {
-		_ = c.WatchRecord(ctx, cluster.DefaultGroup, func(rec admin.Record) {
-			if now := names(rec.Voters); before != nil && !slices.Equal(names(before), now) {
-				out.show(rec, "", "the voters are %s, by record %s", words.List(now), rec.LSN)
-			}
-			before = rec.Voters
-		})
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchRetry):
-		}
-	}
-}
-
 // watchOne follows one node across its restarts.
 func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 	client := c.client(a)
 	lost, first := false, true
 	stream := admin.Stream{
-		Event: out.event,
+		Event: out.event, Record: out.record,
+		Voters: func(e admin.VotersEvent) {
+			out.show(e, e.Node, "change of voters of %s: %s", e.Group, e.Text)
+		},
 		Ready: func() {
 			if lost {
 				out.show(Answer{Node: a.Node, Addr: a.Addr}, a.Node, "answers again")
@@ -114,14 +98,38 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 // for concurrent use.
 type viewer struct {
 	people   *console.Printer
-	mu       sync.Mutex // held while programs is used
+	mu       sync.Mutex // held while programs or votes is used
 	programs *json.Encoder
+	votes    map[string]admin.RecordEvent // the newest that was shown, by election
 }
 
 func (v *viewer) event(e admin.Event) {
 	if !v.tell(e) {
 		v.people.Transition(e)
 	}
+}
+
+// record shows the voters of an election whenever they change, and those that count for nothing.
+func (v *viewer) record(e admin.RecordEvent) {
+	v.mu.Lock()
+	old, known := v.votes[e.Group]
+	isNew := !known || !e.Record.Committed.Less(old.Record.Committed) &&
+		(!slices.Equal(old.Record.Voters, e.Record.Voters) ||
+			!slices.Equal(old.Record.Uncounted, e.Record.Uncounted))
+	if isNew {
+		v.votes[e.Group] = e
+	}
+	v.mu.Unlock()
+	if !isNew {
+		return
+	}
+	text := fmt.Sprintf("the voters of %s are %s, by record %s", e.Group,
+		words.List(names(e.Record.Voters)), e.Record.Committed)
+	if len(e.Record.Uncounted) > 0 {
+		text += "; " + console.Alert("counts for nothing:") + " " + words.List(e.Record.Uncounted) +
+			" (see 'bmqnode voters')"
+	}
+	v.show(e, "", "%s", text)
 }
 
 // show shows a value; people read the text instead.

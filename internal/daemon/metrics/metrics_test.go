@@ -172,7 +172,8 @@ func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
 
 func TestNothingLacksACounterOfItsOwn(t *testing.T) {
 	require.Contains(t, (netmesh.ReasonOutdated + 1).String(), "reason(", "the last reason is put out")
-	require.Contains(t, (elector.AnomalyTermLeap + 1).String(), "anomaly(", "the last kind is put out")
+	require.Contains(t, (elector.AnomalyOtherLineage + 1).String(), "anomaly(",
+		"the last kind is put out")
 }
 
 func TestNamesKeepPrometheusConventions(t *testing.T) {

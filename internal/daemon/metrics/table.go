@@ -178,7 +178,7 @@ var metrics = []metric{
 		[]string{"kind"}, func(n *node, out output) {
 			for _, k := range []elector.AnomalyKind{
 				elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed,
-				elector.AnomalyTermLeap,
+				elector.AnomalyTermLeap, elector.AnomalyOtherLineage,
 			} {
 				out.value(float64(n.status.Anomalies[k.String()]), k.String())
 			}
