@@ -97,7 +97,7 @@ func run() error {
 			return err
 		}
 		before, _, _ := strings.Cut(string(whole), valuesTitle)
-		text = before + text
+		text = strings.TrimRight(before, "\n") + "\n\n" + text
 	}
 	return os.WriteFile(page, []byte(text), 0o644)
 }

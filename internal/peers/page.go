@@ -159,21 +159,26 @@ func overlapping(o outcome) (n int, remark string) {
 
 // cost is the table of costs.
 func (r result) cost() *table {
-	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s",
-		"wake-ups/s", "memory"}}}
+	t := &table{rows: [][]string{slices.Insert(slices.Clone(costNames), 1, "nodes", "period")}}
 	for _, o := range r.outcomes[1:] {
 		if o.equal.cpu == 0 {
 			continue
 		}
-		a, b := o.equal, o.costs
-		t.add(o.name, []cell{
-			{text: fmt.Sprint(o.nodes)}, {text: o.heartbeat.String()},
-			compare(a.cpu, b.cpu, "%"), compare(a.bytes/1024, b.bytes/1024, ""),
-			compare(a.packets, b.packets, ""), compare(a.wakes, b.wakes, ""),
-			compare(a.memory, b.memory, "MiB"),
-		})
+		nodes, period := cell{text: fmt.Sprint(o.nodes)}, cell{text: o.heartbeat.String()}
+		t.add(o.name, append([]cell{nodes, period}, compareCosts(o.equal, o.costs)...))
 	}
 	return t
+}
+
+// costNames are the columns of compareCosts, behind that of the names.
+var costNames = []string{"", "CPU", "KiB/s", "packets/s", "wake-ups/s", "memory"}
+
+func compareCosts(a, b costs) []cell {
+	return []cell{
+		compare(a.cpu, b.cpu, "%"), compare(a.bytes/1024, b.bytes/1024, ""),
+		compare(a.packets, b.packets, ""), compare(a.wakes, b.wakes, ""),
+		compare(a.memory, b.memory, "MiB"),
+	}
 }
 
 // atRest is the table of what this elector costs by profile.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ type loss struct{ row, column string }
 func (t *table) String() string {
 	var b strings.Builder
 	for i, row := range t.rows {
-		fmt.Fprintf(&b, "|%s|\n", strings.Join(row, "| "))
+		// Without that space it is no table to all programs.
+		fmt.Fprintf(&b, "|%s| %s|\n", cmp.Or(row[0], " "), strings.Join(row[1:], "| "))
 		if i == 0 {
 			b.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -38,7 +36,6 @@ type speed struct {
 
 // values is what was measured of values.
 type values struct {
-	trip      time.Duration // of a value over loopback and back
 	flush     time.Duration
 	written   []written
 	grown     []time.Duration // adding a voter, with the largest value
@@ -48,9 +45,6 @@ type values struct {
 // measureValues measures each system for some time, on an otherwise quiet machine.
 func (p plan) measureValues(ctx context.Context, dir string) (v values, err error) {
 	if v.flush, err = flushTime(dir, valueSize); err != nil {
-		return v, err
-	}
-	if v.trip, err = roundTrip(); err != nil {
 		return v, err
 	}
 	for _, s := range keepers {
@@ -81,19 +75,24 @@ func (w *written) measure(ctx context.Context, dir string, lasts time.Duration) 
 		return err
 	}
 	defer c.close()
-	// Once, so that all places are there.
-	_, err = c.write(ctx, node.Load{Places: places, Size: valueSize})
-	if err == nil {
-		w.one, err = c.write(ctx, node.Load{Places: 1, Size: valueSize, For: lasts})
+	for _, l := range []struct {
+		node.Load
+		into *speed
+	}{
+		{node.Load{Places: places}, &w.many}, // once, so that all places are there
+		{node.Load{Places: 1, For: lasts}, &w.one},
+		{node.Load{Places: places, For: lasts}, &w.many},
+	} {
+		if *l.into, err = c.write(ctx, l.Load); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		w.many, err = c.write(ctx, node.Load{Places: places, Size: valueSize, For: lasts})
-	}
-	return err
+	return nil
 }
 
 // write has the leader write.
 func (c *cluster) write(ctx context.Context, l node.Load) (speed, error) {
+	l.Size = valueSize
 	text, err := json.Marshal(l)
 	if err != nil {
 		return speed{}, err
@@ -123,16 +122,14 @@ func (c *cluster) ask(ctx context.Context, command string) (node.Report, error) 
 	return *c.wrote, nil
 }
 
-// grow returns how long it takes until a node that has no record is a voter. The leader must stay.
+// grow returns how long it takes to write a record with the largest value and to make a node, which
+// has nothing of it, one of its voters. The leader must stay.
 func grow(ctx context.Context, s system, dir string) (took time.Duration, err error) {
 	c, err := launch(ctx, s, dir, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer c.close()
-	if _, err := c.write(ctx, node.Load{Places: 1, Size: 1 << 20}); err != nil {
-		return 0, err
-	}
 	leader, last := c.leader(c.running()), c.nodes
 	c.processes, c.lives = append(c.processes, nil), append(c.lives, 0)
 	c.beliefs, c.spans = append(c.beliefs, belief{}), append(c.spans, nil)
@@ -169,42 +166,9 @@ func (p plan) withRecord(ctx context.Context, s system, dir string) (
 	if without, err = c.costs(ctx, p.rest, p.traffic); err != nil {
 		return without, with, err
 	}
-	if _, err = c.write(ctx, node.Load{Places: 1, Size: valueSize}); err != nil {
+	if _, err = c.write(ctx, node.Load{Places: 1}); err != nil {
 		return without, with, err
 	}
 	with, err = c.costs(ctx, p.rest, p.traffic)
 	return without, with, err
-}
-
-// roundTrip is the median time of a value over a TCP connection on loopback, and back.
-func roundTrip() (time.Duration, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	go func() {
-		if conn, err := l.Accept(); err == nil {
-			_, _ = io.Copy(conn, conn)
-			conn.Close()
-		}
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	value := make([]byte, valueSize)
-	var took []time.Duration
-	for range 2000 {
-		began := time.Now()
-		if _, err := conn.Write(value); err != nil {
-			return 0, err
-		}
-		if _, err := io.ReadFull(conn, value); err != nil {
-			return 0, err
-		}
-		took = append(took, time.Since(began))
-	}
-	return quantile(took, 0.5), nil
 }

@@ -60,7 +60,6 @@ var tables = map[string]string{
 	"cluster/internal/loop anomalies": "the kinds of anomalies",
 	"cluster/internal/loop processes": "the voters",
 	"cluster/internal/loop silences":  "the voters",
-	"cluster/internal/loop pushed":    "the links, for each election",
 	"netmesh identities":              "maxNames names of voters, maxIdentities of each",
 	"cluster/internal/gossip failed":  "the join addresses of the configuration",
 }

@@ -96,8 +96,8 @@ func (s *speaker) turn(n *cluster.Node, id cluster.NodeID) {
 	voters := n.Default().Record().Voters
 	switch is := func(v cluster.Voter) bool { return v.Node == id }; {
 	case !slices.ContainsFunc(voters, is):
-		_ = n.AddVoter(ctx, id)
+		_ = n.AddVoter(ctx, id, cluster.VoterOptions{})
 	case len(voters) > 3:
-		_ = n.RemoveVoter(ctx, id)
+		_ = n.RemoveVoter(ctx, id, cluster.VoterOptions{})
 	}
 }

@@ -13,7 +13,7 @@ const frameHeader = 5
 
 // recordFields are the bytes of the fields about a record. The mesh sends them only in an election
 // that has one.
-const recordFields = 38
+const recordFields = 57
 
 // msgpack is as the mesh has it, without the names of fields.
 var msgpack = func() *codec.MsgpackHandle {

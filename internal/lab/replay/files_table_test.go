@@ -48,7 +48,7 @@ func TestTheGuidesScenariosHold(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/scenarios.md")
 	require.NoError(t, err)
 	found := fenced.FindAllSubmatch(text, -1)
-	require.Len(t, found, 1)
+	require.Len(t, found, 2)
 	for _, f := range found {
 		sc, err := scenario.Parse("scenarios.md", f[1])
 		require.NoError(t, err)

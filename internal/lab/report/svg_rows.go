@@ -261,7 +261,8 @@ func (s *sheet) lane(h *history.History, l *history.Lane, reigns []reign) {
 			it.label += ", record " + p.Shown.String()
 		}
 		if v := h.Record(p.Accepted).Voters; len(v) > 0 && !slices.Contains(v, l.Node) {
-			it.height = leaderHeight // it is no voter
+			it.height = leaderHeight
+			it.tip += ", does not vote"
 		}
 		if s.page {
 			it.data = fmt.Sprintf(` data-term="%d" data-leader="%s"`, p.Term, safe(string(p.Leader)))

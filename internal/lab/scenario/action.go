@@ -209,7 +209,7 @@ func (b *builder) record(k *actionKeys, step place, a *Action) (text string) {
 	}
 	switch a.Do {
 	case "publish":
-		read(b, k.Publish, &a.Value, parseLine)
+		read(b, k.Publish, &a.Value, parseValue)
 		text = "publish " + a.Value
 	case "add-voter":
 		a.Add = b.list(k.AddVoter, b.known)

@@ -114,6 +114,17 @@ func parseLine(text string) (string, string) {
 	return "", "some text"
 }
 
+// maxValue is the longest value that a scenario publishes: one line of a report.
+const maxValue = 100
+
+func parseValue(text string) (string, string) {
+	line, wrong := parseLine(text)
+	if wrong != "" || len(line) > maxValue {
+		return "", fmt.Sprintf("some text of at most %d bytes", maxValue)
+	}
+	return line, ""
+}
+
 // parsePart returns a share, from 0 to 1.
 func parsePart(text string) (float64, string) {
 	ppm, wrong := parseShare(text)

@@ -160,8 +160,12 @@ func (s *Sim) Declare(id elector.NodeID, lost []elector.NodeID) error {
 	}
 	floor := has.Terms.Reserved + emergencyStep
 	has.Terms = elector.Terms{Entered: floor, Reserved: floor}
-	s.spec.Emergency(floor, lost...)
-	n.disk.state, n.Elector.Lost, n.Elector.LostUntil = has, lost, floor
+	for _, id := range lost {
+		n.Elector.Lost = append(n.Elector.Lost, elector.Voter{Node: id},
+			elector.Voter{Node: id, Identity: s.byName[id].identity()})
+	}
+	s.spec.Emergency(n.Elector.Lost...)
+	n.disk.state = has
 	n.Elector.Voters = slices.DeleteFunc(slices.Clone(n.Elector.Voters), func(id elector.NodeID) bool {
 		return slices.Contains(lost, id)
 	})

@@ -49,9 +49,6 @@ func (s *Sim) Ask(what Ask, done func(error)) error {
 	return s.err
 }
 
-// errAgain says that it is under way.
-var errAgain = errors.New("a quorum has not stored it")
-
 // try goes on with an ask.
 func (s *Sim) try(a *ask) {
 	leader, err := s.leaderFor(a.Via)
@@ -63,7 +60,7 @@ func (s *Sim) try(a *ask) {
 		err = s.change(leader, a)
 	}
 	var wait waitError
-	again := errors.As(err, &wait) || errors.Is(err, errAgain) || errors.Is(err, elector.ErrWriting) ||
+	again := errors.As(err, &wait) || errors.Is(err, elector.ErrWriting) ||
 		errors.Is(err, elector.ErrNotInSync) || errors.Is(err, elector.ErrNotLeader)
 	switch {
 	case s.err != nil:
@@ -80,6 +77,8 @@ func (s *Sim) try(a *ask) {
 type waitError string
 
 func (e waitError) Error() string { return string(e) }
+
+const errAgain = waitError("a quorum has not stored it")
 
 // leaderFor finds the leader for a node that is asked.
 func (s *Sim) leaderFor(via elector.NodeID) (*node, error) {
@@ -108,9 +107,8 @@ func (s *Sim) publish(leader *node, a *ask) error {
 		if err := leader.elector.Publishable(); err != nil {
 			return err
 		}
-		value := ValueOf(a.Value)
-		s.tell(leader, elector.Publish{Value: value})
-		a.wrote = leader.elector.Record().Accepted.Value
+		s.tell(leader, elector.Publish{Value: ValueOf(a.Value)})
+		a.wrote = leader.elector.Record().Accepted.Value // none in the first record
 		return errAgain
 	}
 	switch st := leader.elector.Record(); {

@@ -9,6 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 const s = time.Second
@@ -94,6 +95,67 @@ func TestExpectationsAreJudged(t *testing.T) {
 			"2.0 messages a second"},
 	} {
 		held, at, seen := judge(story(), c.e)
+		require.Equal(t, c.held, held, name)
+		require.Equal(t, c.at, at, name)
+		require.Equal(t, c.seen, seen, name)
+	}
+}
+
+// recorded is the story in which a and b voted, until b wrote another value and c was added at
+// 20 s; c shows nothing newer than the first record.
+func recorded() *history.History {
+	h := story()
+	one, two := lsn.LSN{Term: 1, Counter: 1}, lsn.LSN{Term: 2, Counter: 1}
+	h.Records = []history.Record{{LSN: one, Value: "first", Voters: []history.NodeID{"a", "b"}},
+		{LSN: two, Value: "second", Voters: []history.NodeID{"a", "b", "c"}}}
+	for i := range h.Lanes {
+		l := &h.Lanes[i]
+		for k := range l.Spans {
+			l.Spans[k].Shown = one
+		}
+		if last := &l.Spans[len(l.Spans)-1]; l.Node == "b" {
+			later := *last
+			last.To, later.From, later.Shown = 20*s, 20*s, two
+			l.Spans = append(l.Spans, later)
+		}
+	}
+	h.Lanes[1].Transitions = []history.Transition{{At: 15 * s,
+		Transition: elector.Transition{To: elector.Leader, Term: 2}}}
+	h.Marks = []history.Mark{{At: 5 * s, Text: "publish first"},
+		{At: 8 * s, Text: "add-voter d", Note: "nobody leads"}}
+	return h
+}
+
+func TestExpectationsOfTheRecordAreJudged(t *testing.T) {
+	ids := func(ids ...history.NodeID) []history.NodeID { return ids }
+	for name, c := range map[string]struct {
+		from, to time.Duration
+		want     want
+		held     bool
+		at       time.Duration
+		seen     string
+	}{
+		"a value": {0, 20 * s, want{Key: "record", Value: "first", Nodes: ids("a", "c")}, true, 0,
+			"record 1.1, first"},
+		"another value": {0, 21 * s, want{Key: "record", Value: "first"}, false, 20 * s,
+			"record 2.1, second"},
+		"not shown": {20 * s, 30 * s, want{Key: "record", Value: "second", Nodes: ids("b", "c")}, false,
+			20 * s, "c shows record 1.1, first"},
+		"voters": {20 * s, 30 * s, want{Key: "voters", Nodes: ids("c", "b", "a")}, true, 20 * s,
+			"voters a, b, c"},
+		"too many voters": {0, 30 * s, want{Key: "voters", Nodes: ids("b", "a")}, false, 20 * s,
+			"voters a, b, c"},
+		"refused": {0, 30 * s, want{Key: "refused", Do: "add-voter"}, true, 8 * s,
+			"add-voter d: nobody leads"},
+		"done": {0, 30 * s, want{Key: "refused", Do: "publish"}, false, 0, "publish first was done"},
+		"not asked": {9 * s, 30 * s, want{Key: "refused", Do: "add-voter"}, false, 9 * s,
+			"nothing was asked"},
+		"no leader": {0, 15 * s, want{Key: "not_elected", Nodes: ids("b")}, true, 0,
+			"none of them was elected"},
+		"was elected": {10 * s, 30 * s, want{Key: "not_elected", Nodes: ids("c", "b")}, false, 15 * s,
+			"b was elected in term 2"},
+	} {
+		held, at, seen := judge(recorded(), scenario.Expectation{From: c.from, To: c.to, Want: c.want})
 		require.Equal(t, c.held, held, name)
 		require.Equal(t, c.at, at, name)
 		require.Equal(t, c.seen, seen, name)

@@ -9,7 +9,8 @@ const (
 	Watch    = "watch"    // begin to sample Member.Leads
 	Unwatch  = "unwatch"  // answered by one Led for each span of yes, and then by Watched
 	Write    = "write "   // and a Load in JSON: answered by Wrote, or Failed
-	Grow     = "grow "    // and the index of a node that is to become a voter: likewise
+	// Grow and the index of a node: writes 1 MiB and makes that node a voter; answered likewise.
+	Grow = "grow "
 )
 
 // Kinds of reports.

@@ -2,11 +2,12 @@ package node
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strconv"
@@ -75,6 +76,9 @@ func keep(member Member, command string) error {
 	} else if text, ok := strings.CutPrefix(command, Grow); ok {
 		var index int
 		if index, err = strconv.Atoi(text); err == nil {
+			_, err = (&Load{Places: 1, Size: 1 << 20}).run(member.(Writer))
+		}
+		if err == nil {
 			err = member.(Grower).Grow(context.Background(), index)
 		}
 	} else {
@@ -94,9 +98,11 @@ func (l Load) run(w Writer) (took []time.Duration, err error) {
 	end := time.Now().Add(l.For)
 	for place := range l.Places {
 		places.Go(func() {
-			value, own := bytes.Repeat([]byte{'x'}, l.Size), []time.Duration(nil)
+			var own []time.Duration
 			var failed error
 			for began := time.Now(); failed == nil && (own == nil || began.Before(end)); {
+				value := make([]byte, l.Size) // the same one again might cost less
+				binary.BigEndian.PutUint64(value, rand.Uint64())
 				failed = w.Write(context.Background(), place, value)
 				now := time.Now()
 				own, began = append(own, now.Sub(began)), now

@@ -74,7 +74,7 @@ func (m member) Write(ctx context.Context, place int, value []byte) error {
 }
 
 func (m member) Grow(ctx context.Context, index int) error {
-	return m.AddVoter(ctx, cluster.NodeID(node.Name(index)))
+	return m.AddVoter(ctx, cluster.NodeID(node.Name(index)), cluster.VoterOptions{})
 }
 
 func (m member) HandOver() error {

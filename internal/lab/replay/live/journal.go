@@ -157,9 +157,9 @@ func (j *journal) mark(step *scenario.Step, note string) (later func(note string
 }
 
 // shown notes the newest committed record that a node knows, as its terms are.
-func (j *journal) shown(id cluster.NodeID, rec cluster.Record) {
-	r := history.Record{LSN: rec.LSN, Value: string(rec.Value)}
-	for _, v := range rec.Voters {
+func (j *journal) shown(id cluster.NodeID, at lsn.LSN, value []byte, voters []cluster.Voter) {
+	r := history.Record{LSN: at, Value: string(value)}
+	for _, v := range voters {
 		r.Voters = append(r.Voters, v.Node)
 	}
 	j.now(func(at time.Duration) {

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,9 +18,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
-
-// recordPoll is the pause between two questions for the record of a node.
-const recordPoll = 100 * time.Millisecond
 
 // ask asks a process for a step on the record, beside the timeline.
 func (r *run) ask(ctx context.Context, a scenario.Action) {
@@ -79,46 +75,20 @@ func (r *run) watchRecords(ctx context.Context) {
 	}
 	for _, n := range r.mesh.Nodes() {
 		r.asking.Go(func() {
-			var last cluster.Record
-			for ctx.Err() == nil {
-				if rec, err := recordOf(ctx, n, last); err == nil && rec.LSN != last.LSN {
-					last = rec
-					r.journal.shown(cluster.NodeID(n.Name), rec)
-				}
+			for ctx.Err() == nil { // again when its process has ended
+				_ = n.Client().Follow(ctx, &admin.Stream{Record: func(admin.RecordEvent) {
+					rec, err := n.Client().Record(ctx, cluster.DefaultGroup, false)
+					if err == nil { // it has one, which may be newer than the event by now
+						r.journal.shown(cluster.NodeID(n.Name), rec.LSN, rec.Value, rec.Voters)
+					}
+				}})
 				select {
-				case <-time.After(recordPoll):
+				case <-time.After(sendAgain):
 				case <-ctx.Done():
 				}
 			}
 		})
 	}
-}
-
-// recordOf is the newest committed record that a process knows. Its value is asked for only if the
-// record is not the last one.
-func recordOf(ctx context.Context, n *procs.Node, last cluster.Record) (cluster.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	st, err := n.Status(ctx)
-	if err != nil {
-		return last, err
-	}
-	now := st.Groups[0].Record
-	switch {
-	case now == nil || now.Committed.IsZero():
-		return cluster.Record{}, nil // it has started, and no leader has named one yet
-	case now.Committed == last.LSN:
-		return last, nil
-	}
-	rec := cluster.Record{LSN: now.Committed, Voters: now.Voters}
-	if !now.ValueLSN.IsZero() {
-		got, err := n.Client().Record(ctx, cluster.DefaultGroup)
-		if err != nil || got.LSN != rec.LSN || now.Accepted != rec.LSN {
-			return last, errors.Join(err, errors.New("it changes just now"))
-		}
-		rec.Value = got.Value
-	}
-	return rec, nil
 }
 
 // forgetVoters makes the configuration in a file that of a node which joins.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -193,7 +192,7 @@ func (p *virtualPlay) passUntil(end time.Time) {
 			}
 			if rec := n.Default().Record(); rec.LSN != p.shown[id] {
 				p.shown[id] = rec.LSN
-				p.journal.shown(id, rec)
+				p.journal.shown(id, rec.LSN, rec.Value, rec.Voters)
 			}
 		}
 		if len(leading) > 1 && !p.sc.Election.UnsafeNoScouting {
@@ -230,6 +229,9 @@ func (p *virtualPlay) act(a scenario.Action, later func(string)) (note string) {
 	switch a.Do {
 	case "publish", "add-voter", "remove-voter", "replace-voter":
 		via := cmp.Or(a.Via, p.c.Leader())
+		if via == "" && len(p.up) > 0 { // the next leader is asked, as in the model
+			via = slices.Min(slices.Collect(maps.Keys(p.up)))
+		}
 		if p.up[via] == nil {
 			return "nobody leads"
 		}
@@ -307,15 +309,15 @@ func carryOutOn(ctx context.Context, n *cluster.Node, a scenario.Action) error {
 		_, err := n.Default().Publish(ctx, []byte(a.Value), cluster.PublishOptions{})
 		return err
 	case "replace-voter":
-		return n.ReplaceVoter(ctx, a.Remove[0], a.Add[0])
+		return n.ReplaceVoter(ctx, a.Remove[0], a.Add[0], cluster.VoterOptions{})
 	}
 	for _, id := range a.Add {
-		if err := n.AddVoter(ctx, id); err != nil {
+		if err := n.AddVoter(ctx, id, cluster.VoterOptions{}); err != nil {
 			return err
 		}
 	}
 	for _, id := range a.Remove {
-		if err := n.RemoveVoter(ctx, id); err != nil {
+		if err := n.RemoveVoter(ctx, id, cluster.VoterOptions{}); err != nil {
 			return err
 		}
 	}
@@ -415,6 +417,23 @@ func behaviorOf(sc *scenario.Scenario, h *history.History) behavior {
 // model's links do not end by that.
 const linkOverdue = "FOLLOWER -> FOLLOWER: LEADER_UNAVAILABLE"
 
+// mostRaced is how many nodes the race detector can follow: it has a bound of 8128 goroutines, of
+// which a link in memory takes ten, and may crash beyond it.
+const mostRaced = 34
+
+// withFewer is the scenario without those in the middle of too many nodes.
+func withFewer(sc *scenario.Scenario) *scenario.Scenario {
+	var gone []scenario.NodeID
+	for i, n := range sc.Nodes {
+		if i >= mostRaced-1 && i < len(sc.Nodes)-1 {
+			gone = append(gone, n.ID)
+		}
+	}
+	small := replay.Reduced{Without: gone}.Apply(sc)
+	small.Expect = sc.Expect
+	return small
+}
+
 // TestModelAndNodesAgree plays the files in the simulator and on real nodes, and holds both
 // to the same expectations: so it tests the simulator's model of links, of proofs of death
 // and of guarded work.
@@ -428,14 +447,14 @@ func TestModelAndNodesAgree(t *testing.T) {
 			if why := notVirtual[sc.Name]; why != "" {
 				t.Skip(why)
 			}
-			if nodes.Raced && strings.HasPrefix(sc.Name, "record-") && len(sc.Name)%3 != 0 {
-				t.Skip("the race detector makes it slow: it sees a third of these scenarios")
+			if nodes.Raced {
+				sc = withFewer(sc)
 			}
 			t.Parallel()
 			turns := map[string]bool{}
 			var model []behavior
-			play := func(runs int) {
-				for seed := sc.Seed + uint64(len(model)); len(model) < runs; seed++ {
+			play := func(most int, enough func() bool) {
+				for seed := sc.Seed + uint64(len(model)); len(model) < most && !enough(); seed++ {
 					work := sim.Work{Does: true, Stops: workStops}
 					run, err := replay.Simulate(sc, replay.Options{Seed: seed, Work: work})
 					require.NoError(t, err)
@@ -445,23 +464,20 @@ func TestModelAndNodesAgree(t *testing.T) {
 					model = append(model, b)
 				}
 			}
-			play(modelRuns)
+			play(modelRuns, func() bool { return false })
 			real := behaviorOf(sc, playVirtual(t, sc).History)
 			like := func(get func(behavior) any) {
 				t.Helper()
 				same := func(b behavior) bool { return reflect.DeepEqual(get(b), get(real)) }
-				if !slices.ContainsFunc(model, same) {
-					play(rareRuns) // the nodes may have done what is rare
-				}
-				require.True(t, slices.ContainsFunc(model, same), "no run of the model has %v", get(real))
+				found := func() bool { return slices.ContainsFunc(model, same) }
+				play(rareRuns, found) // the nodes may have done what is rare
+				require.True(t, found(), "no run of the model has %v", get(real))
 			}
 			for turn := range real.turns {
 				if turn == linkOverdue && sc.Name == "loss-30-percent" {
 					continue
 				}
-				if !turns[turn] {
-					play(rareRuns)
-				}
+				play(rareRuns, func() bool { return turns[turn] })
 				require.Contains(t, turns, turn, "the model never does that")
 			}
 			like(func(b behavior) any { return b.leaders })
