@@ -86,14 +86,14 @@ func (m *Machine) tellStored(to NodeID) {
 }
 
 // acknowledge says in an acknowledgement to a leader which record is on disk here. If this node
-// may have voted in a higher term, it may have elected a leader that lacks the record, so its word
-// does not count: §15.2.
+// may have voted in a higher term, it may have elected another leader, which may lack the record:
+// its word counts neither for that (§15.2) nor for a proof of leadership (§7.13).
 func (m *Machine) acknowledge(ack *Message) {
 	if m.hasRecord() {
 		ack.Record = m.state.Record.Stored
-		if floor := m.floor(); floor > ack.Term {
-			ack.Entered = floor
-		}
+	}
+	if floor := m.floor(); floor > ack.Term {
+		ack.Entered = floor
 	}
 }
 

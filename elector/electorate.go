@@ -91,7 +91,7 @@ func (m *Machine) renumber(old []NodeID) {
 	l.FitSince, l.Writing.Met = none.FitSince, none.Writing.Met
 	sets := [...]*scouting.Voters{
 		&s.Ceded, &s.Linked, &l.MayStand, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
-		&l.Writing.Before,
+		&l.Writing.Before, &l.Confirm.Unsure,
 	}
 	var before [len(sets)]scouting.Voters
 	for k, set := range sets {

@@ -7,8 +7,8 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Issued, Eligible,
-// Prefer, Guard, Transfer, Resign, Pause, Stop.
+// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm, Issued,
+// Eligible, Prefer, Guard, Transfer, Resign, Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -94,6 +94,11 @@ type ChangeVoters struct {
 	Remove NodeID
 }
 
+// Confirm asks a leader for a proof that it leads: a round of heartbeats that began after the call
+// (§7.13). Machine.Confirmed tells the result. Each broadcast repeats a round that was lost. It is
+// ignored where Machine.Confirmable says why not.
+type Confirm struct{}
+
 // Issued says that the application, as leader, has issued LSNs up to LSN.
 type Issued struct{ LSN lsn.LSN }
 
@@ -155,6 +160,7 @@ func (Tuned) isInput()        {}
 func (Persisted) isInput()    {}
 func (Publish) isInput()      {}
 func (ChangeVoters) isInput() {}
+func (Confirm) isInput()      {}
 func (Issued) isInput()       {}
 func (Eligible) isInput()     {}
 func (Prefer) isInput()       {}

@@ -67,6 +67,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
 		return
 	}
 	m.state.Linked = m.state.Linked.With(voter)
+	m.noteSure(from, identity, voter, msg)
 	m.noteFitness(voter, msg, lapsed)
 	m.notePeriod(voter, msg.Period)
 	m.noteRecord(from, identity, voter, true, msg)

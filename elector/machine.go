@@ -77,6 +77,8 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.publish(in.Value)
 	case ChangeVoters:
 		m.changeVoters(in)
+	case Confirm:
+		m.confirm()
 	case Issued:
 		m.issued(in.LSN)
 	case Eligible:
@@ -180,13 +182,21 @@ func (m *Machine) expire() {
 		if s.Role == Leader && due(s.Leader.Handover.End, s.Now) {
 			m.handoverExpired()
 		}
-		if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
+		confirms := due(s.Leader.Confirm.Round, s.Now)
+		if confirms {
+			s.Leader.Confirm.Round = 0
+		}
+		switch {
+		case s.Role != Leader:
+		case s.Now >= s.Leader.BroadcastAt:
 			m.considerHandover()
 			m.advance()
 			m.heartbeatAll()
 			if s.Leader.Reaffirm.Sent {
 				m.proposeToAll()
 			}
+		case confirms:
+			m.heartbeat(AllMembers, 0)
 		}
 	}
 }
@@ -203,7 +213,7 @@ func (m *Machine) nextDeadline() Time {
 	f, c, l := &s.Follower, &s.Candidate, &s.Leader // all zero unless this is the role
 	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(f.RoundEnd),
 		armed(f.StandAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt), armed(l.LeaseEnd),
-		armed(l.Handover.End), armed(Never)) + 1)
+		armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
 }
 
 // armed orders deadlines: 0, which is not armed, after all others.

@@ -109,6 +109,7 @@ var inputTable = []reaction{
 		"writes the value and sends it to the voters, once the record before is committed"},
 	{"ChangeVoters", "", "", "",
 		"notes the change, and writes the voters as soon as it may"},
+	{"Confirm", "", "", "", "repeats its heartbeat to all, once for all calls of a moment"},
 	{"Issued", "", "", "", "notes the newest LSN, for its heartbeats"},
 	{
 		"Eligible", "notes it",

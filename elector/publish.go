@@ -34,8 +34,8 @@ var (
 	errHandsOver = fmt.Errorf("%w: it hands over, and the successor needs the newest", ErrWriting)
 
 	errNoChange   = errors.New("a change adds one node that is no voter, or removes one voter")
-	errNoIdentity = errors.New("a record needs a node with a data directory")
-	errUnsafe     = errors.New("a record needs a safe election: UnsafeQuorum or UnsafeNoScouting is set")
+	errNoIdentity = errors.New("it needs a node with a data directory")
+	errUnsafe     = errors.New("it needs a safe election: UnsafeQuorum or UnsafeNoScouting is set")
 )
 
 // inSync reports whether this leader knows the newest committed record: §15.6.
@@ -50,10 +50,8 @@ func (m *Machine) Publishable() error {
 	switch {
 	case m.state.Role != Leader:
 		return ErrNotLeader
-	case m.cfg.Identity == (Identity{}):
-		return errNoIdentity
-	case m.cfg.UnsafeQuorum || m.cfg.UnsafeNoScouting:
-		return errUnsafe
+	case m.keepsVotes() != nil:
+		return m.keepsVotes()
 	case !m.inSync() || l.Reaffirm.Term != 0:
 		return ErrNotInSync
 	case !m.hasRecord() && m.met() < m.set.quorum: // §15.13: it could never be committed
@@ -62,6 +60,18 @@ func (m *Machine) Publishable() error {
 		return ErrWriting
 	case l.Handover.Asked != 0 && !l.Handover.Stopping: // §15.11
 		return errHandsOver
+	}
+	return nil
+}
+
+// keepsVotes returns nil if this node's disk keeps its votes, and any two quorums have a voter in
+// common: a record and a proof of leadership rest on both.
+func (m *Machine) keepsVotes() error {
+	switch {
+	case m.cfg.Identity == (Identity{}):
+		return errNoIdentity
+	case m.cfg.UnsafeQuorum || m.cfg.UnsafeNoScouting:
+		return errUnsafe
 	}
 	return nil
 }

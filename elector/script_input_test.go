@@ -46,6 +46,8 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Publish{Value: s.value(arg(1))}
 	case "add", "remove", "no":
 		return s.change(words)
+	case "confirm":
+		return elector.Confirm{}
 	case "issued":
 		return elector.Issued{LSN: s.lsn(arg(1))}
 	case "transfer":

@@ -68,6 +68,8 @@ func (s *script) command() string {
 		return s.status()
 	case "record":
 		return s.recordStatus()
+	case "confirmed":
+		return fmt.Sprintf("%s\n", s.m.Confirmed())
 	}
 	s.d.Fatalf(s.t, "unknown command %q", s.d.Cmd)
 	return ""

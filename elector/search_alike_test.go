@@ -108,6 +108,7 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	} {
 		*at = min(*at, 1)
 	}
+	s.Leader.Confirm.Unsure = 0 // nobody asks for a proof
 	for v := range x.nodes {
 		if past(s.Leader.FitSince[v], elector.Time(x.timing.Promise())) {
 			s.Leader.FitSince[v] = 1

@@ -120,6 +120,7 @@ type leaderState struct {
 	Working     bool                      // the application's guarded work is held
 	Handover    Handover
 	Writing     writing
+	Confirm     confirming
 }
 
 // ballot is the tally of one proposal. The zero ballot is closed.
