@@ -7,6 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // These methods are for tests alone; scenarios do not need them.
@@ -104,6 +105,27 @@ func (s *Sim) IssueAll() error {
 		}
 	}
 	return s.err
+}
+
+// Confirm asks a node for a proof that it leads. It returns the term that the node leads in, 0 if
+// it does not lead, and what its clock shows.
+func (s *Sim) Confirm(id elector.NodeID) (lsn.Term, elector.Time) {
+	n := s.byName[id]
+	if !n.awake() || n.elector.Confirmable() != nil {
+		return 0, 0
+	}
+	at := n.clock.at(s.now)
+	s.step(n, elector.Confirm{})
+	return n.elector.State().Leader.Term, at
+}
+
+// Confirmed is the term that a node leads in, 0 if it does not lead, and what it has proven.
+func (s *Sim) Confirmed(id elector.NodeID) (lsn.Term, elector.Time) {
+	n := s.byName[id]
+	if !n.awake() {
+		return 0, 0
+	}
+	return n.elector.State().Leader.Term, n.elector.Confirmed()
 }
 
 // Inject delivers a message that no node sent, whoever it says it is from. What
