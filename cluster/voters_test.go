@@ -154,7 +154,7 @@ func TestMistakesWithVoters(t *testing.T) {
 			call: add("d"), want: "Quorum is set to 3"},
 		"unsafe": {voters: 3, edit: func(cfg *cluster.Config) {
 			cfg.Election.Quorum, cfg.Election.UnsafeQuorum = 1, true
-		}, call: add("d"), want: "a record needs a safe election"},
+		}, call: add("d"), want: "it needs a safe election"},
 		"other voters": {voters: 3, edit: func(cfg *cluster.Config) {
 			if cfg.Node == "d" {
 				cfg.Voters = append(slices.Clone(cfg.Voters), "d")

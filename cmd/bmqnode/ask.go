@@ -80,11 +80,18 @@ func historyCommand() *cobra.Command {
 func leaderCommand() *cobra.Command {
 	var group string
 	var wait time.Duration
+	var confirm bool
 	cmd := &cobra.Command{Use: "leader"}
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "longest wait for a leader, as in 30s")
+	cmd.Flags().BoolVar(&confirm, "confirm", false, "let a quorum of the voters confirm it")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
-		leader, err := awaitLeader(cmd.Context(), c, group, wait)
+		leader, err := awaitLeader(cmd.Context(), wait, func(ctx context.Context) (admin.Leader, error) {
+			if confirm {
+				return c.Confirm(ctx, group)
+			}
+			return c.Leader(ctx, group)
+		})
 		if c.JSON && (err == nil || errors.As(err, new(ask.NoLeaderError))) {
 			return errors.Join(err, console.JSON(cmd.OutOrStdout(), leader))
 		}
@@ -99,10 +106,10 @@ func leaderCommand() *cobra.Command {
 const askAgain = 200 * time.Millisecond
 
 func awaitLeader(
-	ctx context.Context, c *ask.Cluster, group string, wait time.Duration,
+	ctx context.Context, wait time.Duration, find func(context.Context) (admin.Leader, error),
 ) (leader admin.Leader, err error) {
 	for end := time.Now().Add(wait); ; {
-		leader, err = c.Leader(ctx, group)
+		leader, err = find(ctx)
 		left := time.Until(end)
 		if err == nil || left <= 0 || errors.As(err, new(config.UsageError)) {
 			return leader, err

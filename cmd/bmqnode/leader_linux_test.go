@@ -29,6 +29,12 @@ func TestScriptsLearnWhoLeads(t *testing.T) {
 	require.Equal(t, leader.AdminAddr, l.AdminAddr)
 	require.Positive(t, l.LeaseLeft)
 
+	stdout = nodes.Does(t, "leader", "--confirm", "--json", "--admin", others[1].AdminAddr)
+	l = admin.Leader{}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &l))
+	require.Equal(t, first.Leader, l.Leader)
+	require.True(t, l.Confirmed)
+
 	nodes.Fails(t, 2, `no election "jobs"`, "leader", "--group", "jobs", "--admin", leader.AdminAddr)
 	nodes.Fails(t, 1, "no node answers", "leader", "--admin", "127.0.0.1:1")
 

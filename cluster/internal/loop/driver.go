@@ -167,6 +167,9 @@ func (d *Driver) stepRequests(g *group) {
 // next is the next input that a goroutine of the application asks for.
 func (d *Driver) next(g *group) (elector.Input, bool) {
 	in, ok := g.NextRequest()
+	if !ok && len(g.confirms.waiting) > 0 {
+		in, ok = d.nextConfirm(g)
+	}
 	if !ok && len(g.changes) > 0 { // before a value: it is answered before others change it again
 		in, ok = d.nextChange(g)
 	}
@@ -196,7 +199,7 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 //  6. If the machine has stopped, leave the election. The goodbye has been sent by then.
 //  7. While elections are paused, keep on disk which of them this node led last.
 //  8. Show the committed record, and answer who published it.
-//  9. Tell those who wait for the end of a handover.
+//  9. Tell those who wait for a proof of leadership, and for the end of a handover.
 func (d *Driver) step(g *group, in elector.Input) {
 	for more := true; more; in, more = d.next(g) {
 		now, entropy := d.Now(), d.Hooks.Entropy()
@@ -236,6 +239,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 			d.noteLed()
 		}
 		g.showRecord(&e)
+		g.signalConfirmed()
 		g.signalHandoverEnd()
 		d.join(g, slices.Clone(e.Joined)) // the next step reuses it
 	}

@@ -68,6 +68,7 @@ type group struct {
 	newest     lsn.LSN                     // of the record that was accepted last
 	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
 	offers     map[elector.NodeID]*offering
+	confirms   confirms
 	handovers  []chan bool // of the callers that wait; gets whether this node leads
 }
 

@@ -138,6 +138,12 @@ func (d *Driver) mayBegin(g *group) error {
 		return fmt.Errorf("%w: before the first record every connected node must be configured with "+
 			"the same voters, or none: %s", ErrRefused, why)
 	}
+	return d.refuseOlder()
+}
+
+// refuseOlder returns an error if a connected voter runs a build that knows neither records nor
+// proofs of leadership.
+func (d *Driver) refuseOlder() error {
 	for _, id := range d.Voters {
 		if linked, knows := d.calls.link(id); linked && !knows {
 			return fmt.Errorf("%w: voter %s runs a build that knows no records: upgrade it",

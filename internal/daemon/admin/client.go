@@ -132,6 +132,13 @@ func (c *Client) Recording(ctx context.Context) (r Recording, err error) {
 	return r, err
 }
 
+// Confirm returns the leader of an election, if it is this node and a quorum confirms it.
+func (c *Client) Confirm(ctx context.Context, group string) (l Leader, err error) {
+	path := "/v1/elections/" + url.PathEscape(group) + "/leader?confirm"
+	err = c.do(ctx, http.MethodGet, path, nil, &l)
+	return l, err
+}
+
 // History returns the leaderships that the node has seen.
 func (c *Client) History(ctx context.Context) (h History, err error) {
 	err = c.do(ctx, http.MethodGet, "/v1/history", nil, &h)

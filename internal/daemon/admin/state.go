@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -98,7 +99,8 @@ type Leader struct {
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
 	// absent if the lease has no end, as for an only voter, or if a follower answers
 	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"`
-	Reason    string          `json:"reason,omitempty"` // why Leader is "", for people
+	Confirmed bool            `json:"confirmed,omitempty"` // by a quorum, after it was asked
+	Reason    string          `json:"reason,omitempty"`    // why Leader is "", for people
 }
 
 // NotLeader is the answer of any other node: a problem that names the leader if the node knows
@@ -127,7 +129,8 @@ func leaderOf(st cluster.Status, g cluster.GroupStatus) Leader {
 }
 
 // getLeader answers with 200 on the leader while its lease is valid and with 503
-// anywhere else, so that a load balancer can route by it.
+// anywhere else, so that a load balancer can route by it. If the request asks so, a quorum must
+// confirm it.
 func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 	st, group := s.Node.Status(), cmp.Or(r.PathValue("group"), cluster.DefaultGroup)
 	g := GroupIn(st, group)
@@ -135,15 +138,35 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, noElection(st.Node, group))
 		return
 	}
+	var unconfirmed error
 	if g.Leading {
 		l := leaderOf(st, g)
-		setLeader(w, l)
-		answer(w, l)
-		return
+		if l.Confirmed = r.URL.Query().Has("confirm"); l.Confirmed {
+			unconfirmed = s.confirm(r.Context(), g.Group)
+		}
+		if unconfirmed == nil {
+			setLeader(w, l)
+			answer(w, l)
+			return
+		}
+		st = s.Node.Status()
+		g = GroupIn(st, group)
 	}
 	n := notLeader(st, g)
+	if unconfirmed != nil {
+		n.Problem = newProblem(http.StatusServiceUnavailable, unconfirmed)
+	}
 	setLeader(w, Leader{Leader: n.Leader, AdminAddr: n.AdminAddr, Term: n.Term})
 	respond(w, "application/problem+json", n.Status, n)
+}
+
+// confirm lets a quorum confirm that this node leads.
+func (s *Server) confirm(ctx context.Context, group string) error {
+	e, err := s.Node.Lookup(group)
+	if err == nil {
+		err = e.Confirm(ctx)
+	}
+	return err
 }
 
 func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {

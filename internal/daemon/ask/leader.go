@@ -122,6 +122,17 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 	return named, nil
 }
 
+// Confirm returns the leader of an election, once a quorum of the voters has confirmed it.
+func (c *Cluster) Confirm(ctx context.Context, group string) (admin.Leader, error) {
+	_, client, err := c.AtLeader(ctx, group, false)
+	if err != nil {
+		return admin.Leader{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return client.Confirm(ctx, group)
+}
+
 func noLeaderAmong(others []Answer, group string) error {
 	first := others[0]
 	why := admin.GroupIn(*first.Status, group).Explanation

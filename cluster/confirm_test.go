@@ -1,0 +1,56 @@
+package cluster_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// TestALeaderConfirmsThatItLeads: with its followers it can, cut off from them it cannot, although
+// its lease is valid for a while, and the error comes when the leadership ends.
+func TestALeaderConfirmsThatItLeads(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		l := c.lead()
+		id := l.Node().Status().Node
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 100 { // they share rounds
+			calls.Go(func() { require.NoError(t, l.Confirm(t.Context())) })
+		}
+		calls.Wait()
+		require.Less(t, time.Since(began), 100*time.Millisecond, "it waits for no heartbeat")
+		for _, n := range c.nodes() {
+			if n != c.Node(id) {
+				require.ErrorIs(t, n.Default().Confirm(t.Context()), cluster.ErrNotLeader)
+			}
+		}
+
+		c.Isolate(id)
+		require.True(t, l.Valid())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		require.ErrorIs(t, l.Confirm(ctx), context.DeadlineExceeded)
+		cancel()
+		require.True(t, l.Valid(), "by its clock it leads on")
+		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrNotLeader)
+		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrNotLeader)
+		require.False(t, l.Valid())
+	})
+}
+
+// TestOnlyTheLeadershipThatHoldsIsConfirmed: the node leads on, and another leadership of it began.
+func TestOnlyTheLeadershipThatHoldsIsConfirmed(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		l := c.lead()
+		require.NoError(t, l.Confirm(t.Context()), "the only voter needs nobody")
+		require.NoError(t, c.Node("a").Default().Confirm(t.Context()))
+		l.Release()
+		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrNotLeader)
+		require.NoError(t, c.lead().Confirm(t.Context()))
+		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrNotLeader)
+	})
+}
