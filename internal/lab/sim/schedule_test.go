@@ -115,9 +115,10 @@ var deeds = map[string]deed{
 	"renew": {nil, func(s *sim.Sim, st step) error {
 		return ask(s, sim.Ask{Via: st.B, Remove: ids(st.A), Add: ids(st.A)})
 	}},
-	"wipe":  {down, wipe},
-	"fit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
-	"unfit": {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
+	"confirm": {up, func(s *sim.Sim, st step) error { return s.Tell(st.A, elector.Confirm{}) }},
+	"wipe":    {down, wipe},
+	"fit":     {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
+	"unfit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
 }
 
 func ask(s *sim.Sim, what sim.Ask) error { return s.Ask(what, func(error) {}) }
