@@ -90,6 +90,10 @@ func TestAnOlderPeerHearsOfNoRecords(t *testing.T) {
 		plain, with, asks := heartbeat(1), heartbeat(2), heartbeat(3)
 		with.Record.Counter, asks.Kind = 1, elector.RecordRequest
 		require.True(t, a.Send("x", "g", plain))
+		answer := ack(4)
+		full := answer
+		full.Entered, full.Cold = 9, true
+		require.True(t, a.Send("x", "g", full), "it is told what it knows")
 		require.False(t, a.Send("x", "h", with))
 		require.False(t, a.Send("x", "h", asks))
 		require.False(t, a.Send(elector.AllMembers, "h", with))
@@ -107,7 +111,7 @@ func TestAnOlderPeerHearsOfNoRecords(t *testing.T) {
 					func(g string, m elector.Message) { got = append(got, queued{g, m}) }))
 			}
 		}
-		require.Equal(t, []queued{{"g", plain}}, got)
+		require.Equal(t, []queued{{"g", plain}, {"g", answer}}, got)
 	})
 }
 

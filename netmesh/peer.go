@@ -55,8 +55,16 @@ type peerStatus struct {
 
 // send is called with Mesh.mu held.
 func (p *peer) send(group string, msg *elector.Message) bool {
-	if p == nil || p.link == nil || p.link.info.Version < version5 && hasRecord(msg) {
+	if p == nil || p.link == nil {
 		return false
+	}
+	if p.link.info.Version < version5 && hasRecord(msg) {
+		known := *msg
+		known.Entered, known.Cold = 0, false // an ack is one without these, too
+		if hasRecord(&known) {
+			return false
+		}
+		msg = &known
 	}
 	p.queue.push(group, msg)
 	p.link.ready.wake()

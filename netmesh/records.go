@@ -8,9 +8,9 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// recordItem is a message that tells of a record. It travels in frames of its own, to peers that
-// know them: others would not understand it, and what an election without a record sends stays as
-// it was. A newer build may append fields, as to wireItem.
+// recordItem is a message that tells of a record, or has a field that came with records. It travels
+// in frames of its own, to peers that know them: others would not understand it, and what an
+// election without a record sends stays as it was. A newer build may append fields, as to wireItem.
 type recordItem struct {
 	Message          wireItem
 	RecordTerm       uint64
@@ -25,15 +25,16 @@ type recordItem struct {
 	ValueCounter     uint64
 	ValueSize        uint32
 	ValueHash        []byte
+	Cold             bool
 }
 
 // maxRecordItem is the most bytes that one encoded recordItem takes.
 const maxRecordItem = maxItem + 9*9 + 5 + scouting.MaxVoters*(1+elector.MaxNameLength+16) + 3 + 34 +
-	18 + 1
+	18 + 1 + 1
 
 // hasRecord reports whether a message needs a frame of its own kind.
 func hasRecord(m *elector.Message) bool {
-	return m.Record != lsn.LSN{} || m.Committed != lsn.LSN{} || m.Entered != 0 ||
+	return m.Record != lsn.LSN{} || m.Committed != lsn.LSN{} || m.Entered != 0 || m.Cold ||
 		m.Kind > elector.NodeUnavailable
 }
 
@@ -51,7 +52,7 @@ func (w *recordItem) set(group string, m *elector.Message) {
 	w.Message.set(group, m)
 	w.RecordTerm, w.RecordCounter = uint64(m.Record.Term), m.Record.Counter
 	w.CommittedTerm, w.CommittedCounter = uint64(m.Committed.Term), m.Committed.Counter
-	w.Entered, w.Founded = uint64(m.Entered), m.Founded
+	w.Entered, w.Founded, w.Cold = uint64(m.Entered), m.Founded, m.Cold
 	if m.Lineage != (elector.Identity{}) {
 		w.Lineage = append(w.Lineage, m.Lineage[:]...)
 	}
@@ -78,7 +79,7 @@ func (w *recordItem) message(names *interner) (group string, m elector.Message, 
 	group, m = w.Message.message(names)
 	m.Record = lsn.LSN{Term: lsn.Term(w.RecordTerm), Counter: w.RecordCounter}
 	m.Committed = lsn.LSN{Term: lsn.Term(w.CommittedTerm), Counter: w.CommittedCounter}
-	m.Entered, m.Founded = lsn.Term(w.Entered), w.Founded
+	m.Entered, m.Founded, m.Cold = lsn.Term(w.Entered), w.Founded, w.Cold
 	if n := copy(m.Lineage[:], w.Lineage); n != len(w.Lineage) || n != 0 && n != len(m.Lineage) {
 		return "", m, fmt.Errorf("a lineage has %d bytes", len(w.Lineage))
 	}
