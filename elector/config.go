@@ -39,6 +39,9 @@ type Config struct {
 	// doubled for the next attempt of this node. With 0, the default, leadership is sticky:
 	// priority never unseats a leader. At least Timing.HeartbeatBroadcast, at most 24h.
 	Takeover time.Duration
+	// Prepare is how long a handover waits at most until the application of its target is
+	// prepared, if that needs it: see Prepared. 0, the default: not at all. At most 24h.
+	Prepare time.Duration
 	// Rule selects how ElectionScouting is answered.
 	Rule scouting.Rule
 	// Timing holds the protocol's timers; see Article and BlazingMQ. Required.

@@ -90,7 +90,7 @@ func (m *Machine) renumber(old []NodeID) {
 	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
 	l.FitSince, l.Writing.Met = none.FitSince, none.Writing.Met
 	sets := [...]*scouting.Voters{
-		&s.Ceded, &s.Linked, &l.MayStand, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
+		&s.Ceded, &s.Linked, &l.MayStand, &l.Cold, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
 		&l.Writing.Before, &l.Confirm.Unsure,
 	}
 	var before [len(sets)]scouting.Voters

@@ -86,7 +86,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		ack := Message{
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
-			Priority: s.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
+			Priority: s.Priority, MayStand: m.mayStand(), Cold: s.Cold, Reach: uint8(m.reach()),
 			Period: m.wantedPeriod(from),
 		}
 		m.acknowledge(&ack)

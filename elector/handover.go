@@ -42,6 +42,7 @@ type Handover struct {
 	// latest end of the guarded work: the leader cedes then, whether or not the work has stopped.
 	End      Time
 	Stopping bool // the guarded work was told to stop (Effects.StopWork)
+	ReadyBy  Time // until when it waits for To to be prepared; 0: it does not
 }
 
 // Handover returns the handover that is under way; the zero Handover if there is
@@ -75,6 +76,9 @@ func (m *Machine) askTarget(to NodeID, c handoverCause) {
 		To: to, Cause: c, Why: handovers[c].why,
 		Asked: s.Now, End: s.Now.Add(m.cfg.Timing.ElectionResult),
 	}
+	if m.cfg.Prepare != 0 {
+		h.ReadyBy = s.Now.Add(m.cfg.Prepare)
+	}
 	if old := s.Leader.Handover; old.Stopping {
 		h.Stopping, h.End = true, old.End
 	}
@@ -88,18 +92,20 @@ func (m *Machine) handoverAcked(from NodeID, voter int, sentAt Time) {
 	switch {
 	case h.Stopping || h.To != from || sentAt < h.Asked || m.state.Now >= h.End:
 	case m.hasRecord() && !m.hasStored(voter): // §15.11
-	case m.Transferable(from) != nil:
+	case h.Cause <= handoverTransfer && m.Transferable(from) != nil:
 		*h = Handover{}
-	default:
+	case !m.waitsForTarget(voter):
 		m.stopWork()
 	}
 }
 
-// startHandover hands over to the best successor, or to nobody, without asking.
+// startHandover hands over to the best successor, or to nobody, without asking. If that is not
+// prepared yet, the leader waits for it: §9.14.
 func (m *Machine) startHandover(c handoverCause) {
 	h := &m.state.Leader.Handover
+	again := h.Cause == c
 	h.Cause, h.Why = c, handovers[c].why
-	if !h.Stopping {
+	if !h.Stopping && !again && !m.awaitPrepared(c) {
 		h.Asked, h.End = 0, 0
 		m.stopWork()
 	}
@@ -139,13 +145,22 @@ func (m *Machine) guard(held bool) {
 }
 
 // handoverExpired acts on the end of a handover's time. Work that was told to stop counts as
-// stopped by then; the leader waits no longer for a target that did not answer.
+// stopped by then; the leader waits no longer for a target that did not answer, and asks one again
+// that was not prepared in time.
 func (m *Machine) handoverExpired() {
-	if m.state.Leader.Handover.Stopping {
+	switch h := &m.state.Leader.Handover; {
+	case h.Stopping:
 		m.finishHandover()
-		return
+	case h.Cause > handoverTransfer:
+		h.Asked, h.End = 0, 0
+		m.stopWork()
+	case h.End == h.ReadyBy:
+		m.askTarget(h.To, h.Cause)
+		h.ReadyBy = 0
+		m.heartbeat(h.To, 0)
+	default:
+		*h = Handover{}
 	}
-	m.state.Leader.Handover = Handover{}
 }
 
 // finishHandover ends this leadership for the handover that is under way.
@@ -171,7 +186,7 @@ func (m *Machine) stop(abrupt bool) {
 	case s.Role == Dormant:
 	case abrupt:
 		m.becomeDormant()
-	case s.Role == Leader && s.Leader.Working:
+	case s.Role == Leader && (s.Leader.Working || s.Leader.Cold != 0):
 		s.Leaving = true
 		m.startHandover(handoverStop)
 	default:

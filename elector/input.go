@@ -8,7 +8,7 @@ import (
 
 // Input is something that happened to the node: one of Start, Tick, Received,
 // LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm, Issued,
-// Eligible, Prefer, Guard, Transfer, Resign, Pause, Stop.
+// Eligible, Prepared, Prefer, Guard, Transfer, Resign, Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -109,6 +109,11 @@ type Issued struct{ LSN lsn.LSN }
 // and leads on until then.
 type Eligible struct{ Able bool }
 
+// Prepared says whether the application of this node would work at once if the node led. A machine
+// that has never heard it belongs to an application that needs no preparation. The leader prefers a
+// successor that is prepared, and hands over only then, for Config.Prepare at most: §9.14.
+type Prepared struct{ Ready bool }
+
 // Prefer replaces Config.Priority. Peers learn of it with the next ack or question.
 type Prefer struct{ Priority int }
 
@@ -163,6 +168,7 @@ func (ChangeVoters) isInput() {}
 func (Confirm) isInput()      {}
 func (Issued) isInput()       {}
 func (Eligible) isInput()     {}
+func (Prepared) isInput()     {}
 func (Prefer) isInput()       {}
 func (Guard) isInput()        {}
 func (Transfer) isInput()     {}

@@ -83,6 +83,8 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.issued(in.LSN)
 	case Eligible:
 		m.eligible(in.Able)
+	case Prepared:
+		m.prepared(in.Ready)
 	case Prefer:
 		m.state.Priority = in.Priority
 	case Guard:

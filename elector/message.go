@@ -70,6 +70,7 @@ type Message struct {
 
 	// HeartbeatAck. The small fields stand together, so that a message is short.
 	MayStand bool // the sender may stand for election
+	Cold     bool // the application of the sender is not prepared to lead yet
 	Founded  bool // see Lineage
 	// Reach is the number of voters that the sender has links to, itself included; 0 from an older
 	// build, which does not say.
@@ -170,6 +171,9 @@ func (m Message) String() string {
 		w.nonzero("priority", m.Priority)
 		if !m.MayStand {
 			w.add("not-candidate")
+		}
+		if m.Cold {
+			w.add("cold")
 		}
 		w.nonzero("reach", int(m.Reach))
 		w.duration("period", m.Period)

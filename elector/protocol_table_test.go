@@ -117,6 +117,7 @@ var inputTable = []reaction{
 		"unable, cedes and becomes FOLLOWER",
 		"unable, asks the best successor, if any, and then hands over",
 	},
+	{"Prepared", "notes it", "notes it", "notes it", "notes it; names its successor ahead"},
 	{"Prefer", "notes it", "notes it", "notes it", "notes it"},
 	{"Guard", "", "", "",
 		"notes whether guarded work goes on; hands over, if it waits for its end"},

@@ -54,6 +54,8 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Transfer{To: elector.NodeID(arg(1))}
 	case "able", "unable":
 		return elector.Eligible{Able: words[0] == "able"}
+	case "cold", "prepared":
+		return elector.Prepared{Ready: words[0] == "prepared"}
 	case "guard", "unguard":
 		return elector.Guard{Held: words[0] == "guard"}
 	case "resign":
@@ -220,6 +222,8 @@ func (s *script) field(m *elector.Message, word string) {
 		m.Entered = s.term(val)
 	case "yes":
 		m.WillVote = true
+	case "cold":
+		m.Cold = true
 	case "not-candidate":
 		m.MayStand = false
 	case "reach":

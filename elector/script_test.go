@@ -121,6 +121,8 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		cfg.QoS = detector.QoS{Detect: s.duration(val), Accuracy: 0.99999,
 			Mistakes: detector.Recurrence(24 * time.Hour)}
 		cfg.Timing = elector.ForQoS(cfg.QoS)
+	case "prepare":
+		cfg.Prepare = s.duration(val)
 	case "takeover":
 		cfg.Takeover = s.duration(val)
 	case "unsafe-quorum":

@@ -216,6 +216,7 @@ var commands = map[string][]elector.Input{
 	"Pause":    {elector.Pause{}, elector.Pause{For: time.Minute}, elector.Pause{For: -1}},
 	"Stop":     {elector.Stop{}, elector.Stop{Abrupt: true}},
 	"Confirm":  {elector.Confirm{}},
+	"Prepared": {elector.Prepared{}, elector.Prepared{Ready: true}},
 	"Publish":  {elector.Publish{}, elector.Publish{Value: elector.Value{Size: 1, Hash: [32]byte{1}}}},
 	"ChangeVoters": {elector.ChangeVoters{}, elector.ChangeVoters{Remove: "b"},
 		elector.ChangeVoters{Add: elector.Voter{Node: "d", Identity: directory("d")}}},

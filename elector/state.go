@@ -33,8 +33,10 @@ type State struct {
 
 	Tuned Tuned // of the newest leader; zero for none
 
-	Unable  bool // the application cannot lead here
-	RestEnd Time // until when it does not stand; 0 for no rest
+	Unable   bool // the application cannot lead here
+	Prepares bool // it is prepared before it leads ...
+	Cold     bool // ... and is not yet
+	RestEnd  Time // until when it does not stand; 0 for no rest
 	// PauseEnd is the end of the pause, in which leadership stays where it is; 0 for none.
 	PauseEnd Time
 	// HeldUntil is until when it gives up nobody for silence, because it was held up: §7.12.
@@ -111,6 +113,7 @@ type leaderState struct {
 	LeaseEnd    Time
 	Support     support
 	MayStand    scouting.Voters           // whose newest ack said that it may stand
+	Cold        scouting.Voters           // whose newest ack said that it is not prepared
 	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open

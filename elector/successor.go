@@ -65,6 +65,9 @@ func (m *Machine) ineligible(voter int) error {
 func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	l := &m.state.Leader
 	l.MayStand, l.LacksQuorum = l.MayStand.Without(voter), l.LacksQuorum.Without(voter)
+	if l.Cold = l.Cold.Without(voter); msg.Cold {
+		l.Cold = l.Cold.With(voter)
+	}
 	// An older build does not say what it reaches; that does not count against it.
 	short := msg.Reach != 0 && int(msg.Reach) < m.set.quorum
 	if short {
@@ -90,19 +93,26 @@ func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32
 
 // best is the voter with the highest rank that is fit and belongs to among; "" if there is none. A
 // voter that may have started a moment ago, and cannot stand yet, is the last choice, as is one
-// that lacks the newest record: §9.6, §15.11.
+// that lacks the newest record: §9.6, §15.11. One that is not prepared comes before these: §9.14.
 func (m *Machine) best(among func(voter int) bool) NodeID {
 	l := &m.state.Leader
 	var best scouting.Rank
-	settled := false
+	top := 0 // how suited the best is, before its rank
 	for i, id := range m.set.voters {
 		if m.ineligible(i) != nil || !among(i) {
 			continue
 		}
 		r := scouting.Rank{Priority: int(l.Priority[i]), Node: id}
-		can := l.Settled.Has(i) && (!m.hasRecord() || m.hasStored(i))
-		if best.Node == "" || can && !settled || can == settled && r.Compare(best) > 0 {
-			best, settled = r, can
+		suited := 0
+		switch {
+		case !l.Settled.Has(i) || m.hasRecord() && !m.hasStored(i):
+		case l.Cold.Has(i):
+			suited = 1
+		default:
+			suited = 2
+		}
+		if best.Node == "" || suited > top || suited == top && r.Compare(best) > 0 {
+			best, top = r, suited
 		}
 	}
 	return best.Node

@@ -103,10 +103,14 @@ func (m *Machine) rank() int {
 	return rank
 }
 
-// heir is the successor that a leader names ahead, to nodes that go by turns.
+// heir is the successor that a leader names ahead: to nodes that go by turns, and where applications
+// are prepared. The target of a handover prepares itself for that.
 func (m *Machine) heir() NodeID {
-	if m.cfg.Timing.MinRandomWait == 0 {
-		return ""
+	switch to := m.state.Leader.Handover.To; {
+	case m.state.Prepares && to != "":
+		return to
+	case m.state.Prepares || m.cfg.Timing.MinRandomWait != 0:
+		return m.BestSuccessor()
 	}
-	return m.BestSuccessor()
+	return ""
 }

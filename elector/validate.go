@@ -58,6 +58,8 @@ func (c Config) Validate() error {
 	ps.qos(c)
 	ps.bounds(c.Bounds)
 	beat := c.Timing.HeartbeatBroadcast
+	ps.want(c.Prepare >= 0 && c.Prepare <= maxTimer, "Prepare", c.Prepare,
+		"must be between 0 and 24h")
 	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
 		"0, or between HeartbeatBroadcast, %s, and %s", beat, maxTimer)
 	if len(ps) == 0 {
