@@ -127,6 +127,9 @@ type ElectionConfig struct {
 	StopMargin time.Duration
 	// AwaitCampaign keeps the node from standing before Campaign or Run is called.
 	AwaitCampaign bool
+	// PrepareTimeout is how long a handover waits at most until the successor's application is
+	// prepared, if it needs that: see Callbacks.OnPrepare. Default 15 s; at most 24 h.
+	PrepareTimeout time.Duration
 	// Takeover, if not 0, lets a leader hand over to a node of higher priority. Before that, the
 	// leader must have led and the other node must have been fit for this time, with whatever
 	// priority. Default 0: a leader stays (sticky).
@@ -194,6 +197,7 @@ func (e ElectionConfig) withDefaults() ElectionConfig {
 	}
 	e.Timing = cmp.Or(e.Timing, elector.Article())
 	e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
+	e.PrepareTimeout = cmp.Or(e.PrepareTimeout, 15*time.Second)
 	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
 }
@@ -204,6 +208,7 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
 		Timing: e.Timing, QoS: e.QoS, Phi: e.Phi, Takeover: e.Takeover,
+		Prepare:      e.PrepareTimeout,
 		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }

@@ -27,6 +27,10 @@ type Callbacks struct {
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
 	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
+	// OnPrepare prepares the application to lead, on the node that the leader names as its
+	// successor: see Election.Prepare. OnStartedLeading waits until it has returned, so the two never
+	// run at the same time. If the node is elected before it was named, OnPrepare is not called.
+	OnPrepare func(ctx context.Context) error
 	// OnNewLeader is called with each new leadership that this node sees, its own included. It is
 	// never called twice with the same leadership, and not when nobody leads. It runs
 	// concurrently with the other two. If it is slow it misses older leaderships, never the newest.
@@ -64,6 +68,9 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	defer cancel(nil)
 	var news sync.WaitGroup
 	defer news.Wait()
+	if cb.OnPrepare != nil {
+		cb = e.preparing(both, cb, &news, cancel)
+	}
 	if cb.OnNewLeader != nil {
 		news.Go(func() {
 			if err := e.reportLeaders(both, cb); err != nil {
@@ -87,6 +94,29 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 		return nil
 	}
 	return e.failed("run", err)
+}
+
+// preparing prepares the application beside the campaigns, and returns callbacks whose work waits
+// for that.
+func (e *Election) preparing(
+	ctx context.Context, cb Callbacks, beside *sync.WaitGroup, cancel context.CancelCauseFunc,
+) Callbacks {
+	t := make(turn, 1)
+	beside.Go(func() {
+		if err := e.prepareAgain(ctx, cb.OnPrepare, t); ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	if work := cb.OnStartedLeading; work != nil {
+		cb.OnStartedLeading = func(ctx context.Context, l *Leadership) error {
+			if err := t.take(ctx); err != nil {
+				return err // it was lost while the preparation went on
+			}
+			defer t.giveBack()
+			return work(ctx, l)
+		}
+	}
+	return cb
 }
 
 // After work that ended by itself the node rests, so that other nodes get their turn and work that

@@ -87,11 +87,14 @@ type GroupStatus struct {
 	// Work is the state of guarded work on this node: "" for none, held, stopping (it was told to
 	// stop), overdue (its deadline has passed, and it goes on), or ended (it ended by itself, and
 	// this node rests for RestLeft).
-	Work      string  `json:"work,omitempty"`
-	WorkEnds  uint64  `json:"work_ends,omitempty"`   // how often the work of Run ended by itself
-	WorkError string  `json:"work_error,omitempty"`  // the error of the last time
-	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
-	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest, after a step-down or ended work
+	Work      string `json:"work,omitempty"`
+	WorkEnds  uint64 `json:"work_ends,omitempty"`  // how often the work of Run ended by itself
+	WorkError string `json:"work_error,omitempty"` // the error of the last time
+	Unfit     string `json:"unfit,omitempty"`      // why the application is not fit to lead
+	// Successor is whom the leader names, as far as this node knows: see Election.Succession.
+	Successor  NodeID  `json:"successor,omitempty"`
+	Unprepared bool    `json:"unprepared,omitempty"`  // the application is not prepared to lead
+	RestLeft   Seconds `json:"rest_left_s,omitempty"` // of a rest, after a step-down or ended work
 	// Detector is what detects a silent leader: qos, phi or miss-count, with its figures.
 	Detector string `json:"detector,omitempty"`
 	// QoS says how far ElectionConfig.QoS is met; nil without it.
@@ -297,6 +300,7 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
 		Explanation: explanation,
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
+		Successor: s.Successor, Unprepared: s.Cold,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
 		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
 		Detector: detectorName(s.Config), SetNow: setNow(&s),

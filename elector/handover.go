@@ -105,7 +105,8 @@ func (m *Machine) startHandover(c handoverCause) {
 	h := &m.state.Leader.Handover
 	again := h.Cause == c
 	h.Cause, h.Why = c, handovers[c].why
-	if !h.Stopping && !again && !m.awaitPrepared(c) {
+	waits := c == handoverStop || m.state.Leader.Working // otherwise nobody works meanwhile
+	if !h.Stopping && !again && (!waits || !m.awaitPrepared(c)) {
 		h.Asked, h.End = 0, 0
 		m.stopWork()
 	}

@@ -140,7 +140,8 @@ func times(s *elector.State) []*elector.Time {
 		&s.Follower.SilentAt, &s.Follower.StandAt, &s.Follower.SuccessorUntil, &s.Follower.RoundEnd,
 		&s.Candidate.Began, &s.Candidate.ProposeAt, &s.Candidate.End, &s.Candidate.Ballot.SentAt,
 		&s.Leader.Since, &s.Leader.BroadcastAt, &s.Leader.LeaseEnd, &s.Leader.RaisedAt,
-		&s.Leader.Reaffirm.SentAt, &s.Leader.Handover.Asked, &s.Leader.Handover.End, &s.Leader.Handover.ReadyBy,
+		&s.Leader.Reaffirm.SentAt, &s.Leader.Handover.Asked, &s.Leader.Handover.End,
+		&s.Leader.Handover.ReadyBy,
 		&s.Leader.Writing.Kept,
 	}
 	for v := range maxVoters {

@@ -214,6 +214,8 @@ type Status struct {
 	Linked      []NodeID // voters to which a link is up; sorted
 	Quorum      int      // voters needed
 	Able        bool     // the node may stand for election, as its acks say
+	Cold        bool     // its application is not prepared to lead: see Prepared
+	Successor   NodeID   // whom the leader names ahead; "" for none or unknown
 	RestEnd     Time     // it does not stand before: Resign told it so
 	Handover    Handover // leader: the handover that is under way
 	Writing     bool     // its term is not on disk yet; a candidate has not proposed itself yet
@@ -231,7 +233,8 @@ func (m *Machine) Status() Status {
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: min(m.set.quorum, len(m.set.voters)),
-		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
+		Able: m.mayStand(), Cold: s.Cold, Successor: s.Turns.Heir,
+		RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 		Writing: s.Term > s.Durable, NoTermsLeft: m.floor() >= lsn.MaxTerm,
 	}
 	switch {
@@ -244,7 +247,7 @@ func (m *Machine) Status() Status {
 		st.EmbargoEnd = s.EmbargoEnd
 	}
 	if s.Role == Leader {
-		st.Supporters = m.names(m.supports)
+		st.Supporters, st.Successor = m.names(m.supports), m.heir()
 	}
 	return st
 }

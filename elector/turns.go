@@ -78,11 +78,13 @@ func (m *Machine) standInTurn() {
 // hundredth of the longest: the others stay back for it, and refuse only until the cession
 // has reached them as well. §9.7
 func (m *Machine) randomWait() time.Duration {
-	limit := m.cfg.Timing.MaxRandomWait
-	if window := m.step() << m.state.Turns.Failed; window != 0 {
+	limit, t := m.cfg.Timing.MaxRandomWait, &m.state.Turns
+	if window := m.step() << t.Failed; window != 0 {
 		limit = min(window, limit)
 	}
-	if m.state.Now < m.state.Follower.SuccessorUntil {
+	// §9.14: where the leader named a successor ahead, that goes first after a crash, too.
+	first := t.Heir == m.cfg.Self && t.Failed == 0 && m.step() == 0
+	if first || m.state.Now < m.state.Follower.SuccessorUntil {
 		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
 	}
 	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
@@ -103,8 +105,8 @@ func (m *Machine) rank() int {
 	return rank
 }
 
-// heir is the successor that a leader names ahead: to nodes that go by turns, and where applications
-// are prepared. The target of a handover prepares itself for that.
+// heir is the successor that a leader names ahead: to nodes that go by turns, and where
+// applications are prepared. The target of a handover prepares itself for that.
 func (m *Machine) heir() NodeID {
 	switch to := m.state.Leader.Handover.To; {
 	case m.state.Prepares && to != "":

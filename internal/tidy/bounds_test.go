@@ -21,6 +21,8 @@ var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
 	"cluster Run: news.Wait()": "the caller's OnNewLeader: Run returns after its callbacks, as it says",
+	"cluster giveBack: <-t":    "takes back what it put there, and never waits",
+	"cluster stopped: <-done":  "the application: OnPrepare returns when its context ends",
 	"cluster Start: <-started": "a goroutine that undoes a start whose caller has gone",
 	`cluster reportLeaders: <-runCallback("OnNewLeader", (func() error literal))`: "the caller's callback",
 	`cluster work: <-runCallback("OnStoppedLeading", (func() error literal))`:     "the caller's callback",

@@ -198,7 +198,7 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 //  5. Send the messages.
 //  6. If the machine has stopped, leave the election. The goodbye has been sent by then.
 //  7. While elections are paused, keep on disk which of them this node led last.
-//  8. Show the committed record, and answer who published it.
+//  8. Show who is to lead next, and the committed record, and answer who published that.
 //  9. Tell those who wait for a proof of leadership, and for the end of a handover.
 func (d *Driver) step(g *group, in elector.Input) {
 	for more := true; more; in, more = d.next(g) {
@@ -238,6 +238,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 		if len(e.Transitions) > 0 {
 			d.noteLed()
 		}
+		g.noteSuccession()
 		g.showRecord(&e)
 		g.signalConfirmed()
 		g.signalHandoverEnd()

@@ -25,8 +25,9 @@ type Election struct {
 	Gone      chan struct{} // closed when this node takes no part in it any more
 	Stood     chan struct{} // closed once this node is a candidate, or was one
 
-	common   *common
-	recorded atomic.Pointer[Recorded]
+	common     *common
+	recorded   atomic.Pointer[Recorded]
+	succession atomic.Pointer[Succession]
 
 	candidacy sync.Mutex  // guards the next two fields
 	voter     bool        // this node is one of the voters, as far as it knows
@@ -101,6 +102,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	}
 	e.workEnd.Store(&WorkEnd{})
 	e.recorded.Store(&Recorded{newer: make(chan struct{})})
+	e.succession.Store(&Succession{changed: make(chan struct{})})
 	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
 	mayStand := e.voter && e.candidate
 	if mayStand {

@@ -1,0 +1,35 @@
+package loop
+
+import "github.com/bmqelect/bmqelect/elector"
+
+// Succession says whether this node is to lead next, or leads. It is immutable.
+type Succession struct {
+	Named   bool // the leader, or the one before, names this node as its successor
+	Leads   bool
+	changed chan struct{}
+}
+
+// Changed is closed when one of the two has changed.
+func (s *Succession) Changed() <-chan struct{} { return s.changed }
+
+// Succession returns the newest.
+func (e *Election) Succession() *Succession { return e.succession.Load() }
+
+// noteSuccession shows a Succession that a step has changed.
+func (g *group) noteSuccession() {
+	named, leads := g.machine.Heir() == g.common.Node, g.leadTerm != 0
+	if old := g.Succession(); old.Named != named || old.Leads != leads {
+		g.succession.Store(&Succession{named, leads, make(chan struct{})})
+		close(old.changed)
+	}
+}
+
+// SetPrepared says whether the application is prepared to lead at once. It does not wait for the
+// driver unless the inbox is full.
+func (l *Loop) SetPrepared(e *Election, ready bool) {
+	l.later(func(d *Driver) {
+		if e.Ended() == nil {
+			d.step(e.g, elector.Prepared{Ready: ready})
+		}
+	})
+}
