@@ -58,6 +58,23 @@ func (e *Election) Prepare(ctx context.Context, onPrepare func(context.Context) 
 	return e.failed("prepare", err)
 }
 
+// AwaitSuccessor waits, while the work goes on, until the application of the successor is prepared
+// to lead: for ElectionConfig.PrepareTimeout at most, and no longer than this leadership holds. It
+// returns at once if there is no successor, or if that needs no preparation. Call it before Release
+// in a planned end; Run does so at the end of its context.
+func (l *Leadership) AwaitSuccessor() {
+	limit := time.After(l.e.p.Config.Prepare)
+	for s := l.e.p.Succession(); s.HeirCold; s = l.e.p.Succession() {
+		select {
+		case <-s.Changed():
+		case <-l.ctx.Done():
+			return
+		case <-limit:
+			return
+		}
+	}
+}
+
 // turn is had by one of OnPrepare and OnStartedLeading at a time. A wait for it ends with a
 // context, unlike one for a mutex.
 type turn chan struct{}

@@ -185,8 +185,8 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result
 				l.giveUp()
 			}
 		case <-ctx.Done():
-			l.giveUp()
-			ctx = context.WithoutCancel(ctx) // once is enough
+			go func() { l.AwaitSuccessor(); l.giveUp() }() // which ends l.ctx
+			ctx = context.WithoutCancel(ctx)               // once is enough
 		case <-ending:
 		}
 	}

@@ -7,6 +7,17 @@ func (m *Machine) prepared(ready bool) { m.state.Prepares, m.state.Cold = true, 
 // successor; "" for none. A leader has none.
 func (m *Machine) Heir() NodeID { return m.state.Turns.Heir }
 
+// HeirIsCold reports whether this node leads, and the application of its best successor is not
+// prepared.
+func (m *Machine) HeirIsCold() bool {
+	cold := m.state.Leader.Cold // none unless LEADER
+	if cold == 0 {
+		return false
+	}
+	voter, ok := m.voter(m.successor())
+	return ok && cold.Has(voter)
+}
+
 // waitsForTarget reports whether a handover waits on, although its target answers, because the
 // application there is not prepared yet.
 func (m *Machine) waitsForTarget(voter int) bool {
@@ -21,12 +32,10 @@ func (m *Machine) waitsForTarget(voter int) bool {
 // awaitPrepared lets a leader that gives up in any case wait for its best successor, if that is not
 // prepared, and reports whether it waits.
 func (m *Machine) awaitPrepared(c handoverCause) bool {
-	to := m.successor()
-	voter, ok := m.voter(to)
-	if !ok || !m.state.Leader.Cold.Has(voter) || m.cfg.Prepare == 0 {
+	if m.cfg.Prepare == 0 || !m.HeirIsCold() {
 		return false
 	}
-	m.askTarget(to, c)
+	m.askTarget(m.successor(), c)
 	m.state.Leader.Handover.End = m.state.Leader.Handover.ReadyBy
 	return true
 }

@@ -32,6 +32,7 @@ var paths = map[string]cobra.ShellCompDirective{
 	"log-file":         cobra.ShellCompDirectiveDefault,
 	"on-leader":        cobra.ShellCompDirectiveDefault,
 	"on-follower":      cobra.ShellCompDirectiveDefault,
+	"on-prepare":       cobra.ShellCompDirectiveDefault,
 	"output":           cobra.ShellCompDirectiveDefault,
 	"data-dir":         cobra.ShellCompDirectiveFilterDirs,
 	"tls-dir":          cobra.ShellCompDirectiveFilterDirs,

@@ -141,6 +141,28 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 	require.True(t, c.judged()[2].has("deaf"))
 }
 
+// TestExecPreparesTheSuccessor: the hook runs on the node that leads next, and on no other, and the
+// handover waits for it.
+func TestExecPreparesTheSuccessor(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	c := muster(t, note+`trap 'note stop; exit 0' TERM; note start; note "prepared=$BMQ_PREPARED"
+		while :; do sleep 0.02; done`,
+		"--on-prepare", `echo "$BMQ_NODE $BMQ_EVENT" >>`+told+`; sleep 1; echo done >>`+told)
+	first := c.next(1)
+	c.at[first.node].signal(syscall.SIGTERM) // perhaps before the successor is prepared
+	second := c.next(2)
+	require.Zero(t, c.at[first.node].code())
+	c.Eventually("it says how it was prepared", func() bool { return len(c.judged()[1].did) > 0 })
+	text, err := os.ReadFile(told)
+	require.NoError(t, err)
+	require.Contains(t, string(text), second.node+" prepare\n")
+	require.Contains(t, string(text), "done\n")
+	require.Contains(t, c.judged()[0].did, "prepared=false", "nobody named it")
+	require.Contains(t, c.judged()[1].did, "prepared=true")
+	require.Contains(t, c.at[second.node].said(), "prepared to lead")
+}
+
 func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	t.Parallel()
 	hooks := filepath.Join(t.TempDir(), "hooks")

@@ -105,6 +105,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 			d.ReloadAtHangup()
 		}
 		d.FollowWithHooks(d.Node.Default())
+		d.PrepareWithHook(d.Node.Default())
 		select {
 		case <-ctx.Done():
 		case <-d.Node.Done():

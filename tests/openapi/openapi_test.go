@@ -133,6 +133,8 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Leader": admin.Leader{}, "NotLeader": admin.NotLeader{}, "Problem": admin.Problem{},
 		"Event": admin.Event{}, "Reset": admin.Reset{}, "TransferRequest": admin.TransferRequest{},
 		"StepDownRequest": admin.StepDownRequest{},
+		"PreparedRequest": admin.PreparedRequest{},
+		"SuccessionEvent": admin.SuccessionEvent{},
 		"ForgetRequest":   admin.ForgetRequest{},
 		"RecordStatus":    cluster.RecordStatus{}, "Voter": cluster.Voter{},
 		"ElectionRecord": admin.Record{}, "Published": admin.Published{},

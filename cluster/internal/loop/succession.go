@@ -4,12 +4,13 @@ import "github.com/bmqelect/bmqelect/elector"
 
 // Succession says whether this node is to lead next, or leads. It is immutable.
 type Succession struct {
-	Named   bool // the leader, or the one before, names this node as its successor
-	Leads   bool
-	changed chan struct{}
+	Named    bool // the leader, or the one before, names this node as its successor
+	Leads    bool
+	HeirCold bool // it leads, and its successor is not prepared
+	changed  chan struct{}
 }
 
-// Changed is closed when one of the two has changed.
+// Changed is closed when one of them has changed.
 func (s *Succession) Changed() <-chan struct{} { return s.changed }
 
 // Succession returns the newest.
@@ -17,9 +18,11 @@ func (e *Election) Succession() *Succession { return e.succession.Load() }
 
 // noteSuccession shows a Succession that a step has changed.
 func (g *group) noteSuccession() {
-	named, leads := g.machine.Heir() == g.common.Node, g.leadTerm != 0
-	if old := g.Succession(); old.Named != named || old.Leads != leads {
-		g.succession.Store(&Succession{named, leads, make(chan struct{})})
+	old := g.Succession()
+	now := Succession{g.machine.Heir() == g.common.Node, g.leadTerm != 0, g.machine.HeirIsCold(),
+		old.changed}
+	if now != *old {
+		g.succession.Store(&Succession{now.Named, now.Leads, now.HeirCold, make(chan struct{})})
 		close(old.changed)
 	}
 }

@@ -84,6 +84,7 @@ type Request interface{ path() string }
 
 func (TransferRequest) path() string  { return "/v1/transfer" }
 func (StepDownRequest) path() string  { return "/v1/step-down" }
+func (PreparedRequest) path() string  { return "/v1/prepared" }
 func (PauseRequest) path() string     { return "/v1/pause" }
 func (ResumeRequest) path() string    { return "/v1/resume" }
 func (SettingsRequest) path() string  { return "/v1/settings" }

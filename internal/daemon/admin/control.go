@@ -44,6 +44,20 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 	})
 }
 
+// PreparedRequest is the body of POST /v1/prepared.
+type PreparedRequest struct {
+	// false says that the application needs to be prepared before it can lead
+	Ready bool   `json:"ready"`
+	Group string `json:"group,omitempty"` // "" is the default election
+}
+
+func (s *Server) postPrepared(w http.ResponseWriter, _ *http.Request, req PreparedRequest) {
+	s.inElection(w, req.Group, func(e *cluster.Election) error {
+		e.SetPrepared(req.Ready)
+		return nil
+	})
+}
+
 // inElection does something in the election of that name; "" is the default one.
 func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluster.Election) error) {
 	if e, ok := s.election(w, group); ok {

@@ -51,6 +51,14 @@ type VotersEvent struct {
 	cluster.VoterStep
 }
 
+// SuccessionEvent tells that the leader names this node as its successor, or names it no more.
+type SuccessionEvent struct {
+	Time      time.Time      `json:"time"`
+	Node      cluster.NodeID `json:"node"`
+	Group     string         `json:"group"`
+	Successor bool           `json:"successor"`
+}
+
 // Reset tells the reader of a stream that it missed events, and the status now.
 type Reset struct {
 	Reason string         `json:"reason"`
@@ -112,13 +120,24 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keepRecords lets the journal have the records of all open elections, as long as these are open.
+// keepRecords lets the journal have the records of all open elections, as long as these are open,
+// and whether this node is to lead them next.
 func (s *Server) keepRecords() {
 	for _, g := range s.Node.Status().Groups {
 		e, err := s.Node.Lookup(g.Group)
 		if err != nil || !s.journal.begin(g.Group) {
 			continue
 		}
+		s.running.Go(func() {
+			first := true
+			for named := range e.Succession(s.open) {
+				if named || !first {
+					s.journal.put("succession",
+						SuccessionEvent{time.Now(), s.journal.node, e.Group(), named})
+				}
+				first = false
+			}
+		})
 		s.running.Go(func() {
 			defer s.journal.end(e.Group())
 			for rec := range e.Records(s.open) {

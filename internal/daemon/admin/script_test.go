@@ -156,7 +156,8 @@ var kinds = map[string][]string{
 		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters"},
 	"health checks": {"GET /healthz", "GET /readyz"},
 	"changes": {"POST /v1/transfer", "POST /v1/step-down", "POST /v1/pause", "POST /v1/resume",
-		"POST /v1/settings", "POST /v1/faults", "PUT /v1/record", "POST /v1/voters"},
+		"POST /v1/settings", "POST /v1/faults", "PUT /v1/record", "POST /v1/voters",
+		"POST /v1/prepared"},
 	"trust": {"POST /v1/forget", "POST /v1/gossip-key"},
 }
 

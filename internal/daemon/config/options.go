@@ -85,10 +85,10 @@ type Options struct {
 	timing                       *pflag.FlagSet // the flags that override the profile
 }
 
-// Hooks are the shell commands that run at a change of the leader.
+// Hooks are the shell commands that run at a change of the leader, and before this node leads.
 type Hooks struct {
-	OnLeader, OnFollower string
-	Timeout              time.Duration
+	OnLeader, OnFollower, OnPrepare string
+	Timeout                         time.Duration // of the first two
 }
 
 // Register adds the flags of a node.
@@ -156,6 +156,8 @@ func (o *Options) registerProcess(f *pflag.FlagSet) {
 		"shell command to run when another node leads, or none any more")
 	f.DurationVar(&o.Hooks.Timeout, "hook-timeout", 10*time.Second,
 		"time after which such a command is killed")
+	f.StringVar(&o.Hooks.OnPrepare, "on-prepare", "", "shell command that prepares the application "+
+		"when the leader names this node as its successor; killed when it names another")
 	f.BoolVar(&o.Supervised, "supervised", false, "run the node as a child, and tell the other "+
 		"members at once if it dies; signals and exit status are passed on; without effect on "+
 		"'exec': a node that dies there may leave its command for a while")
@@ -175,6 +177,8 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 		"how scouting is answered: default, or node-order as the article has it")
 	f.DurationVar(&e.StopMargin, "stop-margin", 0, "how long before the end of its lease a "+
 		"leader's work is told to stop (0: half of what the lease has beyond a heartbeat)")
+	f.DurationVar(&e.PrepareTimeout, "prepare-timeout", 0, "how long a handover waits at most for "+
+		"a successor that is not prepared (0: four fifths of --shutdown-timeout)")
 	f.DurationVar(&e.Takeover, "takeover", 0, "let a leader hand over to a node of higher "+
 		"priority that was fit for so long (0: never)")
 	f.BoolVar(&e.UnsafeQuorum, "unsafe-quorum", false,
@@ -232,6 +236,10 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	wrong.Want(o.rule == c.Election.Rule.String(),
 		"--scouting-rule is %q, but must be default or node-order", o.rule)
 	wrong.Want(o.Hooks.Timeout > 0, "--hook-timeout is %s, but must be positive", o.Hooks.Timeout)
+	wrong.Want(c.Election.PrepareTimeout >= 0 && c.Election.PrepareTimeout < max(o.Shutdown, 1),
+		"--prepare-timeout is %s, but must be 0 or positive, and below --shutdown-timeout, %s",
+		c.Election.PrepareTimeout, o.Shutdown)
+	c.Election.PrepareTimeout = cmp.Or(c.Election.PrepareTimeout, o.Shutdown*4/5)
 	wrong.Want(o.logFormat == "human" || o.logFormat == "json",
 		"--log-format is %q, but must be human or json", o.logFormat)
 	wrong.Want(hclog.LevelFromString(o.logLevel) != hclog.NoLevel,

@@ -55,6 +55,7 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 			return err
 		}
 		d.FollowWithHooks(election)
+		d.PrepareWithHook(election)
 		x := &executor{Daemon: d, o: o, evidence: &evidence, signals: make(chan os.Signal, 8)}
 		d.ReloadAtHangup() // SIGHUP is for the command, too
 		signal.Notify(x.signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -117,7 +118,7 @@ func (x *executor) runOnce(
 	started := func() { x.Log.Info("command started", about...) }
 	c, err := x.start(l, started, append(x.Environment(x.o.group),
 		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String(),
-		"BMQ_LEADER_META="+x.Config.Meta))
+		"BMQ_LEADER_META="+x.Config.Meta, fmt.Sprintf("BMQ_PREPARED=%t", x.Prepared())))
 	if err != nil {
 		x.Log.Error("command not started", append(about, "error", err)...)
 		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false
@@ -167,8 +168,8 @@ func (x *executor) start(
 const renewals = 5
 
 // watch moves the command's deadline with the lease, and tells the command to end when the
-// leadership or ctx ends. It returns when the command and its descendants are gone, and reports
-// whether this node ended them.
+// leadership ends, or ctx, and then once the successor is prepared. It returns when the command and
+// its descendants are gone, and reports whether this node ended them.
 func (x *executor) watch(
 	ctx context.Context, l *cluster.Leadership, c *supervisor.Command,
 ) (stopped bool) {
@@ -176,6 +177,7 @@ func (x *executor) watch(
 	defer tick.Stop()
 	ending, leaving := l.Context().Done(), ctx.Done()
 	var late <-chan time.Time
+	prepared := make(chan struct{})
 	stop := func() {
 		c.Renew()
 		c.Stop()
@@ -194,6 +196,9 @@ func (x *executor) watch(
 			stop()
 		case <-leaving:
 			leaving = nil
+			go func() { defer close(prepared); l.AwaitSuccessor() }()
+		case <-prepared:
+			prepared = nil
 			stop()
 		case <-late:
 			x.Log.Warn("command killed, since it had not ended within --shutdown-timeout",

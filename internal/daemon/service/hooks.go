@@ -12,6 +12,33 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
+// PrepareWithHook runs the hook that prepares the application, if there is one, whenever the leader
+// names this node as its successor, until the node has ended.
+func (d *Daemon) PrepareWithHook(e *cluster.Election) {
+	script := d.Options.Hooks.OnPrepare
+	if script == "" {
+		return
+	}
+	d.watchers.Go(func() { // it ends with the election
+		_ = e.Prepare(context.Background(), func(ctx context.Context) error {
+			d.prepared.Store(false)
+			env := append(d.Environment(e.Group()), "BMQ_EVENT=prepare")
+			output, err := runScript(ctx, script, env)
+			if err == nil {
+				d.Log.Info("hook ran", "group", e.Group(), "event", "prepare", "output", output)
+				d.prepared.Store(true)
+			} else if ctx.Err() == nil && output != "" {
+				err = fmt.Errorf("%w: %s", err, output)
+			}
+			return err
+		})
+	})
+}
+
+// Prepared reports whether the hook that prepares the application has succeeded since the last
+// call. Work that begins uses what was prepared, once.
+func (d *Daemon) Prepared() bool { return d.prepared.Swap(false) }
+
 // FollowWithHooks runs the hooks, if there are any, at every change of an election's leader, one at
 // a time and in order, until the node has ended. While a hook runs it may miss changes, except the
 // newest.
@@ -56,7 +83,10 @@ func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 		}
 	}
 	began := time.Now()
-	output, err := runScript(script, env, d.Options.Hooks.Timeout)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), d.Options.Hooks.Timeout,
+		fmt.Errorf("killed after %s", d.Options.Hooks.Timeout))
+	defer cancel()
+	output, err := runScript(ctx, script, env)
 	took := time.Since(began).Round(time.Millisecond)
 	about := []any{"group", e.Group(), "event", event, "leader", l.Node, "term", l.Term,
 		"took", took, "output", output}
@@ -76,11 +106,9 @@ func LeaseVariable(end time.Time) string {
 // outputDelay bounds the wait for output of processes that a script left in the background.
 const outputDelay = 200 * time.Millisecond
 
-// runScript runs a shell script, and kills its process group when the time is over. It does not
-// wait for processes that the script leaves in the background.
-func runScript(script string, env []string, timeout time.Duration) (output string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
+// runScript runs a shell script, and kills its process group when ctx ends. It does not wait for
+// processes that the script leaves in the background.
+func runScript(ctx context.Context, script string, env []string) (output string, err error) {
 	var out tail
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
@@ -90,7 +118,7 @@ func runScript(script string, env []string, timeout time.Duration) (output strin
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		err = fmt.Errorf("killed after %s", timeout)
+		err = context.Cause(ctx)
 	case errors.Is(err, exec.ErrWaitDelay):
 		err = nil
 	}

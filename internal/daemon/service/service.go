@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,6 +32,7 @@ type Daemon struct {
 	listeners []net.Listener // of the admin side
 	tokens    *admin.Tokens  // nil: none
 	watchers  sync.WaitGroup // all end with the node
+	prepared  atomic.Bool    // by a hook, for work that has not begun
 }
 
 // lastPatience is the time after --shutdown-timeout in which the process must end: a log that
