@@ -110,6 +110,7 @@ func (n *Node) stop() {
 	n.stage.Store(loop.ErrHeldUp.Error())
 	n.loop.Stop()
 	close(n.quit)
+	n.health.Close()
 	n.hub.close()
 	n.stage.Store("a write to its disk has not returned")
 	<-n.loop.Persisted()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
@@ -87,6 +88,10 @@ type Config struct {
 	// Insecure permits addresses off loopback without TLS: everybody who reaches them can join,
 	// vote, and end elections. Default: such addresses are refused.
 	Insecure bool
+	// Health says what is watched to know whether this node is fit to lead, in all elections. Start
+	// waits for the first results. Default: nothing, the node is fit until Election.SetFit says
+	// otherwise.
+	Health health.Options `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
 	// AdminAddr is the administration address that the other members are told. The package does
@@ -276,6 +281,7 @@ func (c Config) Validate() error {
 	}
 	c.checkAddresses(&ps)
 	c.checkExposed(&ps)
+	checkHealth(c.Health, &ps)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -288,6 +294,32 @@ type problems []elector.Problem
 
 func (ps *problems) add(field, value, format string, args ...any) {
 	*ps = append(*ps, elector.Problem{Field: field, Value: value, Want: fmt.Sprintf(format, args...)})
+}
+
+func checkHealth(h health.Options, ps *problems) {
+	negative := func(field string, value int64, text string) {
+		if value < 0 {
+			ps.add("Health."+field, text, "0 for the default, or more")
+		}
+	}
+	negative("Period", int64(h.Period), h.Period.String())
+	negative("Timeout", int64(h.Timeout), h.Timeout.String())
+	negative("Failures", int64(h.Failures), strconv.Itoa(h.Failures))
+	negative("Successes", int64(h.Successes), strconv.Itoa(h.Successes))
+	names := map[string]bool{}
+	for i, p := range h.Probes {
+		field := fmt.Sprintf("Probes[%d].", i)
+		negative(field+"Timeout", int64(p.Timeout), p.Timeout.String())
+		negative(field+"Failures", int64(p.Failures), strconv.Itoa(p.Failures))
+		if netmesh.NameProblem(p.Name) != "" || len(p.Name) > health.MaxName || names[p.Name] {
+			ps.add("Health."+field+"Name", strconv.Quote(p.Name),
+				"1 to %d bytes without spaces, and no other probe's", health.MaxName)
+		}
+		if p.Check == nil {
+			ps.add("Health."+field+"Check", "nil", "a function")
+		}
+		names[p.Name] = true
+	}
 }
 
 func (c Config) checkAddresses(ps *problems) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -14,14 +16,15 @@ import (
 // first; otherwise unfit is the reason why it is not. A node that is not fit does not stand. As
 // leader it hands over to the best follower as soon as there is one, and leads on until then. It
 // votes in any case. Call SetFit whenever the result of a health check changes, or after every
-// check: a call costs little. The error wraps ErrClosed, or is the node's failure.
+// check: a call costs little. The probes of Config.Health judge for themselves: the node is fit if
+// they and the application say so. The error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetFit(unfit error) error {
 	why := textOf(unfit)
-	before, err := e.p.Change(leadership.Fitness{Unfit: why})
+	before, err := e.p.SetFit(loop.Application, why)
 	if err != nil {
 		return e.failed("fitness", err)
 	}
-	if (why == "") != (before.Unfit == "") {
+	if (why == "") != (before == "") {
 		e.n.log.Info("fitness", "group", e.p.Name, "fit", why == "", "why", why)
 	}
 	return nil
@@ -53,6 +56,22 @@ func (e *Election) SetPriority(priority int) error {
 	}
 	e.n.log.Info("priority", "group", e.p.Name, "priority", priority)
 	return nil
+}
+
+// watchHealth begins to watch the probes, and returns when it has their first results.
+func (n *Node) watchHealth() {
+	o := n.cfg.Health
+	o.Changed = func(s health.Status) {
+		if s.Fit {
+			n.log.Info("probe passes", "probe", s.Name)
+		} else {
+			n.log.Warn("probe fails: this node is not fit to lead", "probe", s.Name, "why", s.Why)
+		}
+		if n.cfg.Health.Changed != nil {
+			n.cfg.Health.Changed(s)
+		}
+	}
+	n.health = health.Watch(o, func(unfit error) { n.loop.SetHealth(textOf(unfit)) })
 }
 
 // textOf is the text of an error of the application, "" if the error is nil. If its method panics

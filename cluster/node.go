@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/cluster/internal/credentials"
 	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
@@ -37,6 +38,7 @@ type Node struct {
 	recorder    *recorder.Recorder
 	mesh        *netmesh.Mesh
 	diagnosis   *diagnosis.Diagnosis
+	health      *health.Monitor
 	gossip      *gossip.Gossip      // nil where a test names the peers
 	credentials *credentials.Newest // nil without TLS
 
@@ -156,6 +158,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 		return err
 	}
 	undo = append(undo, func() { n.mesh.Close(canceled) })
+	n.watchHealth()
+	undo = append(undo, n.health.Close)
 	n.loop.Start(n.mesh, first)
 	go n.recorder.Run(n.quit)
 	undo = append(undo, n.loop.StopWatcher, n.stop)

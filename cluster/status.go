@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
@@ -57,6 +58,8 @@ type Status struct {
 	// GossipEncryption is none, accepted (gossip is sent in plain, and may come encrypted),
 	// preferred (sent encrypted, and may come in plain) or required.
 	GossipEncryption string `json:"gossip_encryption,omitempty"`
+	// Probes are those of Config.Health, in their order.
+	Probes []health.Status `json:"probes,omitempty"`
 	// Faults are the failures of Config.Faults that are in effect, in words.
 	Faults string `json:"faults,omitempty"`
 }
@@ -90,7 +93,7 @@ type GroupStatus struct {
 	Work      string `json:"work,omitempty"`
 	WorkEnds  uint64 `json:"work_ends,omitempty"`  // how often the work of Run ended by itself
 	WorkError string `json:"work_error,omitempty"` // the error of the last time
-	Unfit     string `json:"unfit,omitempty"`      // why the application is not fit to lead
+	Unfit     string `json:"unfit,omitempty"`      // why this node is not fit to lead
 	// Successor is whom the leader names, as far as this node knows: see Election.Succession.
 	Successor  NodeID  `json:"successor,omitempty"`
 	Unprepared bool    `json:"unprepared,omitempty"`  // the application is not prepared to lead
@@ -149,6 +152,7 @@ func (n *Node) Status() Status {
 		Uptime: seconds(n.measure.Age()), Stalls: n.measure.Stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies),
+		Probes:      n.health.Status(),
 		Refused:     n.refused(), PausedUntil: n.loop.PausedUntil(), Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {

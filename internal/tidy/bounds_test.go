@@ -40,6 +40,8 @@ var waits = map[string]string{
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                               "its own goroutine; the caller of Close waits for its ctx",
 	"cluster/internal/gossip round: <-slots":                                      "takes back its own place, and never waits",
 	"cluster/internal/gossip round: wg.Wait()":                                    "memberlist's time-out of each dial",
+	"cluster/health Watch: first.Wait()":                                          "each waits for its check, at most until its time-out",
+	"cluster/health Close: m.running.Wait()":                                      "closeTime",
 	"internal/daemon/admin Close: s.running.Wait()":                               "the listeners are closed, and the journal's subscription",
 	"internal/daemon/exec runOnce: <-x.signals":                                   "takes what is there, and never waits",
 	"internal/daemon/exec/supervisor Result: <-c.done":                            "the deadline of the command, or the end that its owner asks for",

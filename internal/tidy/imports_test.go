@@ -38,7 +38,7 @@ var floors = []string{
 	"internal/testkit/nodes", "internal/daemon",
 	"cluster/clustertest",
 	"cluster/recovery", "cluster", "cluster/internal/loop",
-	"cluster/internal", "cluster/findings", "netmesh", "elector",
+	"cluster/internal", "cluster/findings", "cluster/health", "netmesh", "elector",
 	"elector/detector", "scouting", "lsn", "internal/memnet", "internal/base", "internal/testkit",
 }
 

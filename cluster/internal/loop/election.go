@@ -2,6 +2,8 @@ package loop
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,8 +36,10 @@ type Election struct {
 	candidate bool        // it is to stand, whenever it is a voter
 	dropped   atomic.Bool // the driver forgets it once it has ended
 	workEnd   atomic.Pointer[WorkEnd]
-	waits     bool   // it is in the list waiting, whose lock guards this field
-	g         *group // for the driver only
+	fitness   sync.Mutex // guards unfit
+	unfit     [2]string  // why this node is not fit, by Judge; "" if it is
+	waits     bool       // it is in the list waiting, whose lock guards this field
+	g         *group     // for the driver only
 }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
@@ -164,6 +168,44 @@ func (e *Election) stand() (before bool, err error) {
 	return was.MayStand, err
 }
 
+// Judge says whether this node is fit to lead. It is if every judge says so.
+type Judge int
+
+// The judges.
+const (
+	Application Judge = iota // of one election
+	Probes                   // of the node
+)
+
+// SetFit says why this node is not fit, "" if it is. It returns what the judge said before, and why
+// the election has ended.
+func (e *Election) SetFit(by Judge, unfit string) (before string, err error) {
+	e.fitness.Lock()
+	defer e.fitness.Unlock()
+	before, e.unfit[by] = e.unfit[by], unfit
+	all := slices.DeleteFunc(slices.Clone(e.unfit[:]), func(s string) bool { return s == "" })
+	_, err = e.Change(leadership.Fitness{Unfit: strings.Join(all, "; ")})
+	return before, err
+}
+
+// SetHealth says why the probes find this node not fit, "" if it is: in all elections, also in
+// those that are opened later. It waits while the driver's inbox is full.
+func (l *Loop) SetHealth(unfit string) {
+	l.health.Store(&unfit)
+	l.later(func(d *Driver) {
+		for _, name := range sortedKeys(d.groups) {
+			d.applyHealth(d.groups[name])
+		}
+	})
+}
+
+// applyHealth passes on the newest result of the probes.
+func (d *Driver) applyHealth(g *group) {
+	if unfit := d.health.Load(); unfit != nil {
+		_, _ = g.SetFit(Probes, *unfit) // of an election that has ended it does not matter
+	}
+}
+
 // inTurn reports whether nodes stand by rank and round trips.
 func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
 
@@ -213,6 +255,7 @@ func lossReason(e *elector.Effects) elector.Reason {
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
 	d.ticks.Set(g.tick, elector.Never)
+	d.applyHealth(g)
 	g.Feed(leadership.Tick{}) // or a lone voter that awaits a campaign would stand at once
 	d.stepRequests(g)
 	d.step(g, elector.Start{

@@ -84,8 +84,9 @@ type common struct {
 	waiting   waiting
 	calls     calls
 	paused    atomic.Pointer[pause]
-	done      chan struct{} // closed when the node takes part in no election any more
-	why       error         // the reason; set before done is closed
+	health    atomic.Pointer[string] // why the probes find the node unfit; nil before the first result
+	done      chan struct{}          // closed when the node takes part in no election any more
+	why       error                  // the reason; set before done is closed
 
 	others atomic.Pointer[map[elector.NodeID]bool] // voters that are not configured
 }

@@ -2,14 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/command"
 )
 
 // PrepareWithHook runs the hook that prepares the application, if there is one, whenever the leader
@@ -103,36 +100,11 @@ func LeaseVariable(end time.Time) string {
 	return "BMQ_LEASE_DEADLINE=" + end.UTC().Format(time.RFC3339Nano)
 }
 
-// outputDelay bounds the wait for output of processes that a script left in the background.
-const outputDelay = 200 * time.Millisecond
-
-// runScript runs a shell script, and kills its process group when ctx ends. It does not wait for
-// processes that the script leaves in the background.
+// runScript runs a shell script, and kills its process group when ctx ends.
 func runScript(ctx context.Context, script string, env []string) (output string, err error) {
-	var out tail
-	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = outputDelay
-	err = cmd.Run()
-	switch {
-	case ctx.Err() != nil:
+	output, err = command.Run(ctx, env, "sh", "-c", script)
+	if ctx.Err() != nil {
 		err = context.Cause(ctx)
-	case errors.Is(err, exec.ErrWaitDelay):
-		err = nil
 	}
-	return strings.TrimSpace(string(out)), err
-}
-
-// tail keeps the end of its input, for a log line.
-type tail []byte
-
-const tailSize = 4096
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	*t = (*t)[max(len(*t)-tailSize, 0):]
-	return len(p), nil
+	return output, err
 }
