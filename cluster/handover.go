@@ -71,7 +71,9 @@ func (n *Node) watchHealth() {
 			n.cfg.Health.Changed(s)
 		}
 	}
-	n.health = health.Watch(o, func(unfit error) { n.loop.SetHealth(textOf(unfit)) })
+	n.health = health.Watch(o, func(unfit error) {
+		n.loop.SetHealth(textOf(unfit), cmp.Or(o.Period, health.DefaultPeriod))
+	})
 }
 
 // textOf is the text of an error of the application, "" if the error is nil. If its method panics

@@ -4,7 +4,8 @@
 // A node with probes in cluster.Config.Health watches them itself. While one of them says that
 // the node is not fit, the node does not stand in any election; as leader it hands over as soon as
 // a follower is fit, and leads on until then. So where a fault is everybody's, such as a shared
-// disk that hangs, the leader stays.
+// disk that hangs, the leader stays. It waits a period before it counts as unfit, so that the
+// others can find out the same.
 package health
 
 import (

@@ -189,20 +189,26 @@ func (e *Election) SetFit(by Judge, unfit string) (before string, err error) {
 }
 
 // SetHealth says why the probes find this node not fit, "" if it is: in all elections, also in
-// those that are opened later. It waits while the driver's inbox is full.
-func (l *Loop) SetHealth(unfit string) {
+// those that are opened later. Where this node leads it counts only after patience: if a fault is
+// that of all nodes, the others say so by then, and leadership stays. Handed over at once it could
+// meet a node that finds itself unfit a moment later, and nobody would lead. SetHealth waits while
+// the driver's inbox is full.
+func (l *Loop) SetHealth(unfit string, patience time.Duration) {
 	l.health.Store(&unfit)
-	l.later(func(d *Driver) {
-		for _, name := range sortedKeys(d.groups) {
-			d.applyHealth(d.groups[name])
-		}
-	})
+	l.later(func(d *Driver) { d.applyHealth(false) })
+	if unfit != "" {
+		time.AfterFunc(patience, func() { l.later(func(d *Driver) { d.applyHealth(true) }) })
+	}
 }
 
-// applyHealth passes on the newest result of the probes.
-func (d *Driver) applyHealth(g *group) {
-	if unfit := d.health.Load(); unfit != nil {
-		_, _ = g.SetFit(Probes, *unfit) // of an election that has ended it does not matter
+// applyHealth passes on the newest result of the probes, where it counts by now.
+func (d *Driver) applyHealth(leadersToo bool) {
+	unfit := d.health.Load()
+	for _, name := range sortedKeys(d.groups) {
+		g := d.groups[name]
+		if *unfit == "" || g.leadTerm == 0 || leadersToo || g.unfit[Probes] != "" {
+			_, _ = g.SetFit(Probes, *unfit) // of an election that has ended it does not matter
+		}
 	}
 }
 
@@ -255,7 +261,9 @@ func lossReason(e *elector.Effects) elector.Reason {
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
 	d.ticks.Set(g.tick, elector.Never)
-	d.applyHealth(g)
+	if unfit := d.health.Load(); unfit != nil {
+		_, _ = g.SetFit(Probes, *unfit)
+	}
 	g.Feed(leadership.Tick{}) // or a lone voter that awaits a campaign would stand at once
 	d.stepRequests(g)
 	d.step(g, elector.Start{

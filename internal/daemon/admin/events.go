@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -57,6 +58,13 @@ type SuccessionEvent struct {
 	Node      cluster.NodeID `json:"node"`
 	Group     string         `json:"group"`
 	Successor bool           `json:"successor"`
+}
+
+// ProbeEvent tells that a health probe of the node has come to another verdict.
+type ProbeEvent struct {
+	Time time.Time      `json:"time"`
+	Node cluster.NodeID `json:"node"`
+	health.Status
 }
 
 // Reset tells the reader of a stream that it missed events, and the status now.
@@ -335,6 +343,11 @@ func (j *journal) record(e RecordEvent) {
 	defer j.mu.Unlock()
 	j.records[e.Group] = e
 	j.wake()
+}
+
+// Probed adds the new verdict of a health probe to the events. It does not wait.
+func (s *Server) Probed(st health.Status) {
+	s.journal.put("probe", ProbeEvent{time.Now(), s.journal.node, st})
 }
 
 // id names the place after the event with that sequence.

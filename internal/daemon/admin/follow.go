@@ -28,6 +28,8 @@ type Stream struct {
 	Record func(RecordEvent)
 	// Voters gets the steps of changes of voters that the node was asked for.
 	Voters func(VotersEvent)
+	// Probe gets the new verdicts of the node's health probes.
+	Probe func(ProbeEvent)
 }
 
 // maxSilence is the time without a sign of life after which a stream counts as dead.
@@ -96,6 +98,8 @@ func (s *Stream) heard(kind string, data io.Reader) error {
 		return pass(data, s.Record)
 	case "voters":
 		return pass(data, s.Voters)
+	case "probe":
+		return pass(data, s.Probe)
 	}
 	return nil
 }

@@ -73,7 +73,10 @@ var (
 	evenVoters = kind("even-voters",
 		"an even number survives no more losses than the odd one below it", "add a voter or remove one")
 	noSuccessor = kind("no-successor", "if the leader is lost, nobody leads",
-		"'bmqnode set NODE --not-candidate=false', or correct not-candidate in its file")
+		"'bmqnode set NODE --not-candidate=false', or correct not-candidate in its file; repair what "+
+			"makes the others unfit")
+	notFit = kind("not-fit", "it does not stand; if it leads, no other node is fit either, or a handover "+
+		"is under way", "repair what it names; docs/operations.md#health-probes")
 	emergencyRecord = kind("emergency-record",
 		"the others elect without the lost voters, and must never meet them",
 		"bring the cluster back to full strength: docs/emergency.md#back-to-full-strength")

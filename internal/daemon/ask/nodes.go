@@ -74,14 +74,14 @@ func (s *survey) successors() {
 	for _, id := range s.voters {
 		a := find(s.answered, id)
 		switch {
-		case a == nil, a.election().Candidate && !a.election().Leading: // a silent node may stand
-			return
+		case a == nil, !a.election().Leading && a.election().Candidate && a.election().Unfit == "":
+			return // a silent node may stand
 		case !a.election().Leading:
 			idle = append(idle, id)
 		}
 	}
 	if len(idle) > 0 {
-		s.problem(Warn, noSuccessor, "successors", "", "no other node can take over: not a candidate: %s",
+		s.problem(Warn, noSuccessor, "successors", "", "no other node can take over: not a candidate, or not fit: %s",
 			words.List(idle))
 	}
 }
@@ -214,6 +214,9 @@ func (s *survey) eachNode() {
 		if g.Term > lsn.MaxTerm/2 { // long before the last term is used
 			s.problem(Fail, termsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
 				lsn.MaxTerm)
+		}
+		if g.Unfit != "" {
+			s.problem(Warn, notFit, "fitness", where, "%s", g.Unfit)
 		}
 		if a.Status.AcceptsPlain {
 			s.problem(Warn, plainAccepted, "TLS", where, "it accepts members without TLS, for %s by now",

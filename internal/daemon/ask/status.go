@@ -104,6 +104,7 @@ func notes(answers []Answer) (lines []string) {
 		lines = append(lines, all.lines()...)
 	}
 	lines = append(lines, records(answered)...)
+	note(unfit)
 	note(setting)
 	note(stalls)
 	note(detector)
@@ -214,6 +215,14 @@ func setting(a Answer) string {
 	votes := slices.Contains(g.Voters, a.Node) && !slices.Contains(recordOf(a).Uncounted, a.Node)
 	tell("candidate", stands, !g.Candidate && votes)
 	return strings.Join(parts, ", ")
+}
+
+// unfit says why a node is not fit to lead.
+func unfit(a Answer) string {
+	if why := a.election().Unfit; why != "" {
+		return console.Alert("not fit to lead:") + " " + why
+	}
+	return ""
 }
 
 func stalls(a Answer) string {

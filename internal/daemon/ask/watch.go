@@ -64,6 +64,13 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 		Voters: func(e admin.VotersEvent) {
 			out.show(e, e.Node, "change of voters of %s: %s", e.Group, e.Text)
 		},
+		Probe: func(e admin.ProbeEvent) {
+			verdict := "passes"
+			if !e.Fit {
+				verdict = console.Alert("fails:") + " " + e.Why
+			}
+			out.show(e, e.Node, "probe %s %s", e.Name, verdict)
+		},
 		Ready: func() {
 			if lost {
 				out.show(Answer{Node: a.Node, Addr: a.Addr}, a.Node, "answers again")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
@@ -75,6 +77,7 @@ type Options struct {
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
+	Health   Health
 	Groups   []string // further elections to take part in
 	// Supervised is not for 'exec', RealTime is.
 	Supervised, RealTime bool
@@ -89,6 +92,14 @@ type Options struct {
 type Hooks struct {
 	OnLeader, OnFollower, OnPrepare string
 	Timeout                         time.Duration // of the first two
+}
+
+// Health are the probes that say whether the node is fit to lead. What they have in common is in
+// Cluster.Health.
+type Health struct {
+	Command, URL string // "": none
+	Disk         bool
+	DiskTimeout  time.Duration
 }
 
 // Register adds the flags of a node.
@@ -145,7 +156,28 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.DurationVar(&o.Shutdown, "shutdown-timeout", 10*time.Second, "longest time for the "+
 		"handover at SIGTERM; the process ends 2s later at the latest")
 	o.registerProcess(f)
+	o.registerHealth(f)
 	o.registerElection(f)
+}
+
+// registerHealth adds the flags of the probes.
+func (o *Options) registerHealth(f *pflag.FlagSet) {
+	h := &o.Cluster.Health
+	f.StringVar(&o.Health.Command, "health-command", "", "shell command that says whether this "+
+		"node is fit to lead: exit status 0, otherwise the last line of its output says why not")
+	f.StringVar(&o.Health.URL, "health-url", "",
+		"URL that says so when asked with GET: status 2xx, otherwise status and first line of the body")
+	f.BoolVar(&o.Health.Disk, "health-disk", true,
+		"unfit if a small file in --data-dir cannot be written and synced")
+	f.DurationVar(&o.Health.DiskTimeout, "health-disk-timeout", health.DiskTimeout,
+		"longest time for that; one failure is enough")
+	f.DurationVar(&h.Period, "health-period", health.DefaultPeriod, "time between two checks")
+	f.DurationVar(&h.Timeout, "health-timeout", health.DefaultTimeout,
+		"longest time for the command and for the answer of the URL")
+	f.IntVar(&h.Failures, "health-failures", health.DefaultFailures,
+		"failures in a row after which the node is unfit")
+	f.IntVar(&h.Successes, "health-successes", health.DefaultSuccesses,
+		"successes in a row after which it is fit again")
 }
 
 // registerProcess adds the flags of the process and of what runs beside it.
@@ -244,6 +276,7 @@ func (o *Options) Resolve() (cluster.Config, error) {
 		"--log-format is %q, but must be human or json", o.logFormat)
 	wrong.Want(hclog.LevelFromString(o.logLevel) != hclog.NoLevel,
 		"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
+	o.Health.validate(&wrong)
 	o.Admin.validate(&wrong, c.TLS == nil && !c.Insecure)
 	for _, other := range [][2]string{{"gossip", c.GossipAddr}, {"mesh", c.MeshAddr}} {
 		a := o.Admin.Addr
@@ -251,6 +284,15 @@ func (o *Options) Resolve() (cluster.Config, error) {
 			"must be another address than --%s-addr: give each a port of its own", a, other[0])
 	}
 	return c, append(wrong, inFlags(c.Validate())).Err()
+}
+
+// validate adds the mistakes that Config.Validate does not know.
+func (h *Health) validate(wrong *Mistakes) {
+	wrong.Want(h.DiskTimeout >= 0,
+		"--health-disk-timeout is %s, but must be 0 for the default, or more", h.DiskTimeout)
+	u, err := url.Parse(h.URL)
+	wrong.Want(h.URL == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+		"--health-url is %q, but must be http://HOST... or https://HOST...", h.URL)
 }
 
 func NodeIDs(names []string) (ids []cluster.NodeID) {
@@ -317,6 +359,8 @@ func flagOf(field string) string {
 	switch name, part, _ := strings.Cut(field, "."); name {
 	case "QoS", "Phi": // a flag that sets several fields
 		return strings.TrimSpace("--" + strings.ToLower(name+" "+part))
+	case "Health":
+		return "--health-" + strings.ToLower(part)
 	}
 	field = field[strings.LastIndex(field, ".")+1:]
 	switch field {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -171,6 +172,17 @@ func perElection[T number](
 	return newMetric(kind, name, help, []string{"group"}, func(n *node, out output) {
 		for _, e := range n.listed {
 			out.value(float64(read(e)), e.Group)
+		}
+	})
+}
+
+// perProbe is a metric of each health probe, of which bmqnode has three.
+func perProbe(
+	kind prometheus.ValueType, name, help string, read func(health.Status) float64,
+) metric {
+	return newMetric(kind, name, help, []string{"probe"}, func(n *node, out output) {
+		for _, s := range n.status.Probes {
+			out.value(read(s), s.Name)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/testkit"
@@ -46,6 +47,7 @@ func busy() told {
 			Emergencies: []cluster.EmergencyStatus{{
 				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
 			}},
+			Probes: []health.Status{{Name: "disk", Fit: true, Failures: 2, Seconds: 0.004}},
 			Groups: []cluster.GroupStatus{{Group: "default", Record: &cluster.RecordStatus{
 				Accepted: lsn.LSN{Term: 5, Counter: 4}, Committed: lsn.LSN{Term: 5, Counter: 3},
 				ValueSize: 19, Voters: []cluster.Voter{{Node: "a"}, {Node: "b"}},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -48,6 +49,13 @@ var metrics = []metric{
 		func(n *node) int { return n.stats.VotersReachable - n.quorum }),
 	single(gauge, "spare_voters_configured", "Spare voters when every voter is reachable.",
 		func(n *node) int { return n.stats.Voters - n.quorum }),
+
+	perProbe(gauge, "probe_up", "1 if a health probe finds this node fit to lead, 0 if not.",
+		func(s health.Status) float64 { return float64(truth(s.Fit)) }),
+	perProbe(counter, "probe_failures_total", "Checks of a health probe that failed.",
+		func(s health.Status) float64 { return float64(s.Failures) }),
+	perProbe(gauge, "probe_seconds", "Time that the newest check of a health probe took.",
+		func(s health.Status) float64 { return s.Seconds }),
 
 	perElection(gauge, "role", "0 DORMANT, 1 FOLLOWER, 2 CANDIDATE, 3 LEADER.",
 		func(e cluster.ElectionStats) elector.Role { return e.Role }),

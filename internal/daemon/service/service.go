@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
@@ -59,6 +61,15 @@ func Run(
 	}
 	cfg.AdminAddr = side.advertised
 	side.config.TLS = newestTLS(&cfg)
+	d := &Daemon{Options: o, Config: cfg, Log: log, listeners: side.listeners,
+		tokens: side.config.Tokens}
+	var serving atomic.Pointer[admin.Server]
+	cfg.Health.Probes = d.probes()
+	cfg.Health.Changed = func(s health.Status) {
+		if server := serving.Load(); server != nil { // before, nobody can have asked
+			server.Probed(s)
+		}
+	}
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
@@ -67,10 +78,10 @@ func Run(
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
 	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir
 	server := admin.Serve(side.config, side.listeners...)
+	serving.Store(server)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // at once: the work may take its time to end
-	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners,
-		tokens: side.config.Tokens}
+	d.Node = node
 	d.watchers.Go(func() { watchForDuplicate(node, log) })
 	d.watchers.Go(d.watchTokens)
 	outcome := work(ctx, d)
@@ -90,6 +101,24 @@ func Run(
 		return failure
 	}
 	return outcome
+}
+
+// probes are those that the options ask for.
+func (d *Daemon) probes() (all []health.Probe) {
+	o := d.Options.Health
+	if o.Disk {
+		disk := health.Disk(d.Config.DataDir)
+		disk.Timeout = cmp.Or(o.DiskTimeout, disk.Timeout)
+		all = append(all, disk)
+	}
+	if o.URL != "" {
+		all = append(all, health.URL(o.URL))
+	}
+	if o.Command != "" {
+		env := append(d.Environment(""), "BMQ_EVENT=health")
+		all = append(all, health.Command(env, "sh", "-c", o.Command))
+	}
+	return all
 }
 
 // JoinGroups takes part in the elections of --groups except one.
