@@ -29,6 +29,7 @@ var paths = map[string]cobra.ShellCompDirective{
 	"admin-token-file": cobra.ShellCompDirectiveDefault,
 	"admin-socket":     cobra.ShellCompDirectiveDefault,
 	"config":           cobra.ShellCompDirectiveDefault,
+	"health-command":   cobra.ShellCompDirectiveDefault,
 	"log-file":         cobra.ShellCompDirectiveDefault,
 	"on-leader":        cobra.ShellCompDirectiveDefault,
 	"on-follower":      cobra.ShellCompDirectiveDefault,

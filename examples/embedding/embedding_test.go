@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestConfigurationsAreValid(t *testing.T) {
 // atWork is a cluster in which every node campaigns, in one idiom or the other,
 // and what they write to.
 func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
-	lead func(*reporter, context.Context, *cluster.Election) error) {
+	lead func(*reporter, context.Context, *cluster.Election) error, more ...clustertest.Option) {
 	t.Helper()
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		var d disk
@@ -39,7 +40,7 @@ func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
 			go lead(reporterTo(archive), t.Context(), c.Node(id).Default())
 		}
 		f(t, c, &d)
-	}, awaiting)
+	}, append(more, awaiting)...)
 }
 
 // awaitAnother waits until another node than the old leader leads.
@@ -116,18 +117,22 @@ func TestHandovers(t *testing.T) {
 }
 
 func TestAnUnhealthyNodeDoesNotLead(t *testing.T) {
+	var full atomic.Value // the node whose queue is full
+	full.Store(cluster.NodeID(""))
 	atWork(t, func(t *testing.T, c *clustertest.Cluster, _ *disk) {
 		old := c.AwaitLeader()
-		ended := make(chan error, 1)
-		go func() {
-			ended <- watch(t.Context(), c.Node(old).Default(),
-				func(context.Context) error { return errors.New("disk full") })
-		}()
+		full.Store(old)
 		awaitAnother(c, old)
-		require.Equal(t, "disk full", c.Node(old).Default().Status().Unfit)
-		c.Stop(old)
-		require.ErrorIs(t, <-ended, cluster.ErrClosed)
-	}, (*reporter).lead)
+		require.Equal(t, "queue: full", c.Node(old).Default().Status().Unfit)
+	}, (*reporter).lead, clustertest.Configure(func(cfg *cluster.Config) {
+		id := cfg.Node
+		cfg.Health = probes(t.TempDir(), func(context.Context) error {
+			if full.Load() == id {
+				return errors.New("full")
+			}
+			return nil
+		})
+	}))
 }
 
 // Each tenant is led by the node that ranks first for it, as all stand at once.

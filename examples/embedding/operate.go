@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/health"
 )
 
 // serve is a process of the service, from its start to SIGTERM.
@@ -69,20 +70,15 @@ func handOver(ctx context.Context, e *cluster.Election) error {
 	return err
 }
 
-// watch lets a node lead only while its check finds nothing wrong.
-func watch(ctx context.Context, e *cluster.Election, check func(context.Context) error) error {
-	for ctx.Err() == nil {
-		// snippet: fit
-		if err := e.SetFit(check(ctx)); err != nil { // now and then
-			return err // the node was closed, or has failed
-		}
-		// end
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
-	}
-	return nil
+// probes let a node lead only while its disk takes writes and its check finds nothing wrong.
+func probes(dir string, check func(context.Context) error) health.Options {
+	// snippet: health
+	probes := health.Options{Probes: []health.Probe{ // for Config.Health
+		health.Disk(dir), // a sync that hangs holds one goroutine, and nothing else
+		{Name: "queue", Check: check},
+	}}
+	// end
+	return probes
 }
 
 // follow tells of every leader.

@@ -88,6 +88,9 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 		if fields["to"] != nil {
 			schema = "Event"
 		}
+		if fields["fit"] != nil {
+			schema = "ProbeEvent"
+		}
 		fits(t, schema, line)
 	}
 }

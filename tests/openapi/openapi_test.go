@@ -24,6 +24,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 )
@@ -138,6 +139,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"ForgetRequest":   admin.ForgetRequest{},
 		"RecordStatus":    cluster.RecordStatus{}, "Voter": cluster.Voter{},
 		"ElectionRecord": admin.Record{}, "Published": admin.Published{},
+		"Probe": health.Status{}, "ProbeEvent": admin.ProbeEvent{},
 		"VoterStep": cluster.VoterStep{}, "VotersRequest": admin.VotersRequest{},
 		"PauseRequest": admin.PauseRequest{}, "SettingsRequest": admin.SettingsRequest{},
 		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},

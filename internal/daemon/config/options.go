@@ -291,7 +291,8 @@ func (h *Health) validate(wrong *Mistakes) {
 	wrong.Want(h.DiskTimeout >= 0,
 		"--health-disk-timeout is %s, but must be 0 for the default, or more", h.DiskTimeout)
 	u, err := url.Parse(h.URL)
-	wrong.Want(h.URL == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+	web := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	wrong.Want(h.URL == "" || web,
 		"--health-url is %q, but must be http://HOST... or https://HOST...", h.URL)
 }
 
