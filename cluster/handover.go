@@ -71,8 +71,8 @@ func (n *Node) watchHealth() {
 			n.cfg.Health.Changed(s)
 		}
 	}
-	n.health = health.Watch(o, func(unfit error) {
-		n.loop.SetHealth(textOf(unfit), cmp.Or(o.Period, health.DefaultPeriod))
+	n.health = health.Watch(o, func(unfit string) {
+		n.loop.SetHealth(unfit, cmp.Or(o.Period, health.DefaultPeriod))
 	})
 }
 

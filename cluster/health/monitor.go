@@ -3,7 +3,6 @@ package health
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 // Monitor watches probes until Close. Its methods may be called from any goroutine.
 type Monitor struct {
 	o       Options
-	report  func(unfit error)
+	report  func(unfit string)
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -38,10 +37,10 @@ type watched struct {
 const closeTime = 500 * time.Millisecond
 
 // Watch begins to watch probes, which must be valid. It returns when each has had its first
-// result, at most after the longest time-out. report is called, as Options.Changed is, with why the
-// program is not fit whenever that changes: the reasons of all probes, or nil. A program is taken
-// to be fit before.
-func Watch(o Options, report func(unfit error)) *Monitor {
+// result, at most after the longest time-out. report is called, as Options.Changed is, with why
+// the program is not fit whenever that changes: the reasons of all probes, "" if there is none. A
+// program is taken to be fit before.
+func Watch(o Options, report func(unfit string)) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Monitor{o: o.withDefaults(), report: report, stop: stop}
 	for _, p := range o.Probes {
@@ -168,14 +167,9 @@ func (m *Monitor) tell() {
 			why = append(why, p.Name+": "+p.status.Why)
 		}
 	}
-	switch text := strings.Join(why, "; "); {
-	case text == m.said:
-	case text == "":
+	if text := strings.Join(why, "; "); text != m.said {
 		m.said = text
-		m.report(nil)
-	default:
-		m.said = text
-		m.report(errors.New(text))
+		m.report(text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,11 +78,8 @@ func TestTheThresholds(t *testing.T) {
 				for i, r := range c.probes {
 					c.o.Probes = append(c.o.Probes, r.probe(fmt.Sprintf("p%d", i), began))
 				}
-				m := Watch(c.o, func(unfit error) {
-					text := "fit"
-					if unfit != nil {
-						text = unfit.Error()
-					}
+				m := Watch(c.o, func(unfit string) {
+					text := cmp.Or(unfit, "fit")
 					told = append(told, fmt.Sprintf("%d %s", time.Since(began)/time.Second, text))
 				})
 				time.Sleep(30 * time.Second)
@@ -111,7 +109,7 @@ func TestACheckThatHangsIsAloneAndHoldsUpNothing(t *testing.T) {
 						return nil
 					}},
 			},
-		}, func(error) {})
+		}, func(string) {})
 		hangs.Store(true)
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 2, checks.Load())
