@@ -34,7 +34,7 @@ var (
 // floors are the house from top to bottom. A package imports what is on its own floor or
 // below; of two folders that hold a package, the longer is its floor.
 var floors = []string{
-	"internal/tidy", "examples", "tests", "internal/peers", "cmd", "internal/lab",
+	"internal/tidy", "examples", "integrations", "tests", "internal/peers", "cmd", "internal/lab",
 	"internal/testkit/nodes", "internal/daemon",
 	"cluster/clustertest",
 	"cluster/recovery", "cluster", "cluster/internal/loop",
