@@ -100,19 +100,54 @@ func TestAManagerThatIsCutOffStops(t *testing.T) {
 
 // Work that goes on is found before another manager starts. In its own process it would end then.
 func TestWorkThatGoesOnIsOverdue(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		withScene(t, &scene{plain: plain, hangs: make(chan struct{})}, func(s *scene) {
-			defer close(s.hangs)
-			old := s.awaitWorker("")
-			time.Sleep(5 * time.Second)
-			s.story()
-			s.Isolate(old)
-			<-s.replicas[old].overdue
-			require.Equal(s.t, []string{string(old) + " is overdue"}, s.story())
-			s.stopped(old) // as after the end of its process
-			s.awaitWorker(old)
-		})
-	}
+	withScene(t, &scene{plain: true}, func(s *scene) {
+		s.hangs = make(chan struct{})
+		defer close(s.hangs)
+		old := s.awaitWorker("")
+		time.Sleep(5 * time.Second)
+		s.story()
+		s.Isolate(old)
+		<-s.replicas[old].overdue
+		require.Equal(s.t, []string{string(old) + " is overdue"}, s.story())
+		s.stopped(old) // as after the end of its process
+		s.awaitWorker(old)
+	})
+}
+
+// The lock is renewed while a manager stops in order, until the deadline, and not longer. That it is
+// then released says nothing about the work.
+func TestAManagerHasUntilTheDeadlineToStop(t *testing.T) {
+	withScene(t, &scene{}, func(s *scene) {
+		for _, id := range three {
+			s.replicas[id].stop()
+			<-s.replicas[id].ended
+		}
+		overdue, ended := make(chan time.Time, 1), make(chan struct{})
+		k, err := NewLock(s.t.Context(), s.Node("a"), cluster.DefaultGroup,
+			func(*cluster.Leadership) {
+				overdue <- time.Now()
+				<-ended
+			})
+		require.NoError(s.t, err)
+		ctx := k.Context()
+		_, _, err = k.Get(s.t.Context())
+		require.NoError(s.t, err)
+		require.Nil(s.t, k.Leadership())
+		require.NoError(s.t, k.Update(s.t.Context(), own(k)))
+		l := k.Leadership()
+		time.Sleep(5 * time.Second)
+		s.Isolate("a")
+		<-ctx.Done()
+		require.NoError(s.t, k.Update(s.t.Context(), own(k)))
+		deadline := l.Deadline()
+		require.WithinDuration(s.t, deadline, <-overdue, time.Millisecond)
+		require.ErrorIs(s.t, k.Update(s.t.Context(), own(k)), cluster.ErrNotLeader)
+		require.NoError(s.t, k.Update(s.t.Context(), resourcelock.LeaderElectionRecord{}))
+		require.NotErrorIs(s.t, k.Update(s.t.Context(), own(k)), ErrOver)
+		close(ended)
+		synctest.Wait()
+		require.ErrorIs(s.t, k.Update(s.t.Context(), own(k)), ErrOver)
+	})
 }
 
 // A manager that ends and keeps the lock is like one that hangs.

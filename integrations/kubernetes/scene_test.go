@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -185,5 +184,3 @@ func (s *scene) end() {
 	}
 	require.Zero(s.t, s.overlaps, s.lines)
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
