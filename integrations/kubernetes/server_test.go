@@ -25,7 +25,14 @@ func apiServer(t *testing.T) string {
 			_ = json.NewEncoder(w).Encode(part)
 		}
 	}
-	mux.HandleFunc("GET /api/v1", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions: []string{"v1"}})
+	})
+	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}})
+	})
+	mux.HandleFunc("GET /api/v1", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "v1",
 			APIResources: []metav1.APIResource{{Name: "configmaps", Namespaced: true,
