@@ -51,3 +51,18 @@ func TestAssignmentsOutliveTheLeader(t *testing.T) {
 		cfg.Election.AwaitCampaign = true
 	}))
 }
+
+// What the leader has read is confirmed while it leads, and not after that.
+func TestReadsAreConfirmed(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		l, err := c.Node("a").Default().Campaign(t.Context())
+		require.NoError(t, err)
+		store := &Store{read: func(key string) string { return "the " + key }}
+		value, err := store.Get(t.Context(), l, "value")
+		require.NoError(t, err)
+		require.Equal(t, "the value", value)
+		l.Release()
+		_, err = store.Get(t.Context(), l, "value")
+		require.ErrorIs(t, err, cluster.ErrNotLeader)
+	}, awaiting)
+}
