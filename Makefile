@@ -32,7 +32,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers bench-values kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -70,6 +70,12 @@ lint-peers: lint ## lint what bench-peers compares with, too
 vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECTORY: offline)
 	GOBIN=$(CURDIR)/bin go install -trimpath $(GOVULNCHECK)
 	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) $$packages)
+
+# Outside CI, because of its downloads.
+kubernetes: ## vet, lint and test the lock for Kubernetes controllers (KUBELOCK_ROUNDS=1: kills and stops)
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install -trimpath $(STATICCHECK)
+	cd integrations/kubernetes && go mod tidy -diff && go vet ./... && $(CURDIR)/bin/staticcheck ./... && \
+		go test $(RACETEST) $(TESTFLAGS) -count=1 ./...
 
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go -C tests test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./deploy

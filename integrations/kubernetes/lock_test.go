@@ -114,39 +114,72 @@ func TestWorkThatGoesOnIsOverdue(t *testing.T) {
 	})
 }
 
-// The lock is renewed while a manager stops in order, until the deadline, and not longer. That it is
-// then released says nothing about the work.
+// taken stops all managers, and returns a lock on a node under which somebody works, and its
+// leadership. overdue is closed when that is over; the lock waits for the end of s.hangs then.
+func (s *scene) taken(id cluster.NodeID, orderly bool) (*Lock, *cluster.Leadership, chan struct{}) {
+	for _, r := range s.replicas {
+		r.stop()
+		<-r.ended
+	}
+	s.hangs = make(chan struct{})
+	overdue := make(chan struct{})
+	k, err := NewLock(s.t.Context(), s.Node(id), cluster.DefaultGroup, func(*cluster.Leadership) {
+		close(overdue)
+		<-s.hangs
+	})
+	require.NoError(s.t, err)
+	if orderly {
+		k.Context()
+	}
+	_, _, err = k.Get(s.t.Context())
+	require.NoError(s.t, err)
+	require.Nil(s.t, k.Leadership())
+	require.NoError(s.t, k.Update(s.t.Context(), own(k)))
+	time.Sleep(5 * time.Second)
+	return k, k.Leadership(), overdue
+}
+
+// The lock is renewed while a manager stops in order, until the deadline, and not longer.
 func TestAManagerHasUntilTheDeadlineToStop(t *testing.T) {
 	withScene(t, &scene{}, func(s *scene) {
-		for _, id := range three {
-			s.replicas[id].stop()
-			<-s.replicas[id].ended
-		}
-		overdue, ended := make(chan time.Time, 1), make(chan struct{})
-		k, err := NewLock(s.t.Context(), s.Node("a"), cluster.DefaultGroup,
-			func(*cluster.Leadership) {
-				overdue <- time.Now()
-				<-ended
-			})
-		require.NoError(s.t, err)
-		ctx := k.Context()
-		_, _, err = k.Get(s.t.Context())
-		require.NoError(s.t, err)
-		require.Nil(s.t, k.Leadership())
-		require.NoError(s.t, k.Update(s.t.Context(), own(k)))
-		l := k.Leadership()
-		time.Sleep(5 * time.Second)
+		k, l, overdue := s.taken("a", true)
 		s.Isolate("a")
-		<-ctx.Done()
+		<-k.Context().Done()
 		require.NoError(s.t, k.Update(s.t.Context(), own(k)))
 		deadline := l.Deadline()
-		require.WithinDuration(s.t, deadline, <-overdue, time.Millisecond)
-		require.ErrorIs(s.t, k.Update(s.t.Context(), own(k)), cluster.ErrNotLeader)
-		require.NoError(s.t, k.Update(s.t.Context(), resourcelock.LeaderElectionRecord{}))
-		require.NotErrorIs(s.t, k.Update(s.t.Context(), own(k)), ErrOver)
-		close(ended)
+		<-overdue
+		require.WithinDuration(s.t, deadline, time.Now(), time.Millisecond)
+		err := k.Update(s.t.Context(), own(k))
+		require.ErrorIs(s.t, err, cluster.ErrNotLeader)
+		require.NotErrorIs(s.t, err, ErrOver)
+		close(s.hangs)
 		synctest.Wait()
 		require.ErrorIs(s.t, k.Update(s.t.Context(), own(k)), ErrOver)
+	})
+}
+
+// A release after a refusal says nothing about the work: client-go has not told it to stop yet.
+func TestAReleaseAfterALossIsIgnored(t *testing.T) {
+	withScene(t, &scene{}, func(s *scene) {
+		k, l, overdue := s.taken("a", false)
+		s.Isolate("a")
+		<-l.Context().Done()
+		require.ErrorIs(s.t, k.Update(s.t.Context(), own(k)), cluster.ErrNotLeader)
+		require.NoError(s.t, k.Update(s.t.Context(), resourcelock.LeaderElectionRecord{}))
+		require.True(s.t, l.Valid())
+		<-overdue
+		close(s.hangs)
+	})
+}
+
+// A program may exit when a release has returned: the handover has begun then.
+func TestAReleaseWaitsUntilTheNodeDoesNotLead(t *testing.T) {
+	withScene(t, &scene{}, func(s *scene) {
+		k, l, _ := s.taken("a", true)
+		require.True(s.t, s.Node("a").IsLeader())
+		require.NoError(s.t, k.Update(s.t.Context(), resourcelock.LeaderElectionRecord{}))
+		require.False(s.t, s.Node("a").IsLeader())
+		require.False(s.t, l.Valid())
 	})
 }
 
@@ -250,8 +283,10 @@ func TestWhatALockRefuses(t *testing.T) {
 		require.ErrorIs(s.t, err, cluster.ErrNotOpen)
 		second, err := NewLock(ctx, s.Node(id), cluster.DefaultGroup, nil)
 		require.NoError(s.t, err)
+		began := time.Now()
 		_, _, err = second.Get(ctx)
 		require.ErrorIs(s.t, err, cluster.ErrCampaigning)
+		require.Equal(s.t, errorPause, time.Since(began)) // client-go logs it at each call
 		require.ErrorIs(s.t, second.Update(ctx, own(second)), cluster.ErrNotLeader)
 
 		s.replicas[id].stop()
@@ -269,7 +304,7 @@ func own(k *Lock) resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaderElectionRecord{HolderIdentity: k.Identity(), LeaseDurationSeconds: 15}
 }
 
-// client-go alone, without a manager: whoever leads is known everywhere, and a new Lock leads again.
+// client-go alone, without a manager: whoever leads is known everywhere.
 func TestClientGoAlone(t *testing.T) {
 	withScene(t, &scene{}, func(s *scene) {
 		for _, r := range s.replicas {

@@ -14,8 +14,8 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// recordLease is for how long client-go believes a record. It asks again before it does anything, so
-// this only has to be longer than that takes.
+// recordLease is for how long client-go believes a record. It asks again before it does anything,
+// so this only has to be longer than that takes.
 const recordLease = time.Hour
 
 // Identity is the node's name.

@@ -122,8 +122,8 @@ func (s *scene) work(ctx context.Context, id cluster.NodeID) error {
 }
 
 // told is what is noted when the work of one manager, which was told to stop, has stopped and
-// another works. A manager without Lock.Context does not say that its work has stopped: in a process
-// of its own it would have exited.
+// another works. A manager without Lock.Context does not say that its work has stopped: in a
+// process of its own it would have exited.
 func (s *scene) told(old, next cluster.NodeID) []string {
 	told := []string{fmt.Sprintf("%s has stopped", old), fmt.Sprintf("%s works", next)}
 	if s.plain {
