@@ -204,3 +204,35 @@ func TestServeEndsOnSIGTERM(t *testing.T) {
 	cfg.Voters = nil
 	require.ErrorContains(t, serve(cfg, nil), "Voters is empty")
 }
+
+// counter is a cache that counts how often it was filled.
+type counter struct{ fills atomic.Int32 }
+
+func (c *counter) Load(context.Context) error { c.fills.Add(1); return nil }
+
+// The next leader has filled its cache before it leads.
+func TestASuccessorIsWarm(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		caches := map[cluster.NodeID]*counter{}
+		for _, id := range three {
+			caches[id] = &counter{}
+			go func() {
+				_ = warm(t.Context(), c.Node(id).Default(), caches[id],
+					func(ctx context.Context, _ *cluster.Leadership, _ loader) error {
+						<-ctx.Done()
+						return nil
+					})
+			}()
+		}
+		old := c.AwaitLeader()
+		c.Await("a warm follower", func() bool {
+			fills := int32(0)
+			for id, cache := range caches {
+				if id != old {
+					fills += cache.fills.Load()
+				}
+			}
+			return fills > 0
+		})
+	}, awaiting)
+}
