@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -64,6 +65,15 @@ type Config struct {
 	// GossipAddr and MeshAddr are where this node listens (host:port, port 0
 	// picks one). Defaults 127.0.0.1:7400 (TCP and UDP) and 127.0.0.1:7401 (TCP).
 	GossipAddr, MeshAddr string
+	// Network, if set, makes and accepts the connections between members, for overlay networks and
+	// tunnels; addresses are then what it understands, as host:port. Its dials must fail with
+	// syscall.ECONNREFUSED only if nothing listens there. Gossip does not use it: set Peers, too.
+	// Default TCP.
+	Network netmesh.Network `json:"-"`
+	// Peers are the mesh addresses (host:port) of the other members, by name. With it there is no
+	// gossip: Join and GossipAddr are not used, and a member that is not in the Peers of any other
+	// must have these in its own. Default none: gossip finds the members.
+	Peers map[NodeID]string
 	// AdvertiseGossip and AdvertiseMesh are the addresses that others are told,
 	// where they differ from those above. Default: the bound address.
 	AdvertiseGossip, AdvertiseMesh string
@@ -73,6 +83,11 @@ type Config struct {
 	// Set NoDeathProof where proxies or NAT sit between members: a refused connection then
 	// proves nothing about the process behind it.
 	NoDeathProof bool
+	// VouchForNetwork switches the proof of death on that is off with Network or Peers. Set it on
+	// every node only if a connection between members ends, or is refused, by the kernel of the
+	// process at its other end alone: no relay, proxy or tunnel in between may do so for a process
+	// that lives. Otherwise two nodes may lead. Status.DeathProof shows what holds.
+	VouchForNetwork bool
 	// HoldEvidence, if set, gets each connection whose end could prove to another member that
 	// this process is dead, before it is used. It is for programs whose work outlives their
 	// process: the work keeps the connection open. An error refuses the connection; it is tried
@@ -178,8 +193,23 @@ func (c Config) Agreed() map[string]string {
 		"qos":                  e.QoS.String(),
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
-		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
+		"no-death-proof":       strconv.FormatBool(c.noDeathProof() != ""),
 	}
+}
+
+// noDeathProof is why no death of a member is proven; "" if it is.
+func (c Config) noDeathProof() string {
+	switch {
+	case c.NoDeathProof:
+		return "off: NoDeathProof is set"
+	case c.VouchForNetwork:
+		return ""
+	case c.Network != nil:
+		return "off: nobody vouches for the network, which is the program's own"
+	case c.Peers != nil:
+		return "off: nobody vouches for the addresses of the members, which are given"
+	}
+	return ""
 }
 
 // Role says in a few words what the node is to its cluster: a candidate, a voter, or an
@@ -255,9 +285,16 @@ func (c Config) Validate() error {
 			ps = append(ps, p)
 		}
 	}
-	if len(c.Voters) == 0 && len(c.Join) == 0 {
+	if len(c.Voters) == 0 && len(c.Join) == 0 && len(c.Peers) == 0 {
 		ps.add("Voters", "empty",
-			"at least one node name, or empty beside Join: the node learns the voters then")
+			"at least one node name, or empty beside Join or Peers: the node learns the voters then")
+	}
+	if c.Peers != nil && len(c.Join) > 0 {
+		ps.add("Join", words.List(c.Join), "empty beside Peers, with which there is no gossip")
+	}
+	if c.Network != nil && c.Peers == nil {
+		ps.add("Peers", "not set", "set beside Network, which gossip does not use; empty, not nil, on a "+
+			"node that others dial")
 	}
 	if netmesh.NameProblem(c.Cluster) != "" {
 		ps.add("Cluster", strconv.Quote(c.Cluster), "1 to %d bytes without spaces", netmesh.MaxNameLength)
@@ -357,6 +394,12 @@ func (c Config) checkAddresses(ps *problems) {
 			remote = addr
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(c.Peers)) {
+		check(fmt.Sprintf("Peers[%s]", id), c.Peers[id])
+		if why := elector.NameProblem(id); why != "" {
+			ps.add("Peers", strconv.Quote(string(id)), "names of nodes: this one is %s", why)
+		}
+	}
 	for field, addr := range map[string]string{"GossipAddr": gossip, "MeshAddr": mesh} {
 		if remote != "" && ipOf(addr).IsLoopback() {
 			ps.add(field, addr, "an address that other machines reach, since %s is to be joined", remote)
@@ -370,10 +413,14 @@ func (c Config) checkExposed(ps *problems) {
 		return
 	}
 	var exposed []string
-	for _, a := range []struct{ field, addr string }{
-		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
-		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
-	} {
+	addrs := []struct{ field, addr string }{
+		{"MeshAddr", c.MeshAddr}, {"AdvertiseMesh", c.AdvertiseMesh},
+		{"GossipAddr", c.GossipAddr}, {"AdvertiseGossip", c.AdvertiseGossip},
+	}
+	if c.Peers != nil {
+		addrs = addrs[:2]
+	}
+	for _, a := range addrs {
 		if _, _, err := net.SplitHostPort(a.addr); err == nil && !limit.IsLoopback(a.addr) {
 			exposed = append(exposed, a.field+" "+a.addr)
 		}

@@ -8,9 +8,13 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 )
 
-// join gives the mesh its peers: those that a test names, or those that gossip finds.
+// join gives the mesh its peers: those that are configured, or those that gossip finds.
 func (n *Node) join() error {
-	if peers := n.hooks.Peers; peers != nil {
+	peers := n.cfg.Peers
+	if n.hooks.Peers != nil {
+		peers = n.hooks.Peers
+	}
+	if peers != nil {
 		for _, id := range slices.Sorted(maps.Keys(peers)) {
 			if id != n.cfg.Node {
 				n.mesh.AddPeer(id, peers[id])

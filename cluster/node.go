@@ -39,7 +39,7 @@ type Node struct {
 	mesh        *netmesh.Mesh
 	diagnosis   *diagnosis.Diagnosis
 	health      *health.Monitor
-	gossip      *gossip.Gossip      // nil where a test names the peers
+	gossip      *gossip.Gossip      // nil with Config.Peers
 	credentials *credentials.Newest // nil without TLS
 
 	emergencies []EmergencyStatus // as they were at the start
@@ -182,6 +182,9 @@ func (n *Node) logStart() {
 	if n.credentials != nil {
 		fields = append(fields, "accept-plain", n.credentials.Mesh().AcceptPlain)
 	}
+	if why := n.cfg.noDeathProof(); why != "" {
+		fields = append(fields, "death-proof", why)
+	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
 }
@@ -201,13 +204,17 @@ func (n *Node) openStore() (*store.Store, error) {
 }
 
 func (n *Node) meshConfig() netmesh.Config {
+	network := n.cfg.Network
+	if n.hooks.Network != nil {
+		network = n.hooks.Network
+	}
 	cfg := netmesh.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(), Identities: n.store.Identities(),
-		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: n.hooks.Network,
+		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Clock: n.hooks.Clock, Meta: n.cfg.Meta, Voter: n.loop.IsVoter,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
-		DeathProof: netmesh.DeathProof{Off: n.cfg.NoDeathProof, Hold: n.cfg.HoldEvidence},
+		DeathProof: netmesh.DeathProof{Off: n.cfg.noDeathProof() != "", Hold: n.cfg.HoldEvidence},
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ type Status struct {
 	// CertificateEnd is until when the other members accept this node's certificate; zero
 	// without TLS.
 	CertificateEnd time.Time `json:"certificate_end,omitzero"`
+	// DeathProof is on, or off and why: whether the death of a member is proven to the others, which
+	// then need not wait for the end of its lease.
+	DeathProof string `json:"death_proof"`
 	// AcceptsPlain says that members without TLS are accepted, as Credentials.AcceptPlain.
 	AcceptsPlain bool `json:"accepts_plain,omitempty"`
 	// AcceptsPlainFor is how long that has been so, since the start at most.
@@ -151,9 +155,9 @@ func (n *Node) Status() Status {
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
 		Uptime: seconds(n.measure.Age()), Stalls: n.measure.Stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
-		Emergencies: slices.Clone(n.emergencies),
-		Probes:      n.health.Status(),
-		Refused:     n.refused(), PausedUntil: n.loop.PausedUntil(), Faults: n.faults(),
+		Emergencies: slices.Clone(n.emergencies), DeathProof: cmp.Or(n.cfg.noDeathProof(), "on"),
+		Probes:  n.health.Status(),
+		Refused: n.refused(), PausedUntil: n.loop.PausedUntil(), Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
 		st.LogLevel = level.String()
