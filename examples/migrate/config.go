@@ -8,7 +8,7 @@ func config(name, address string) cluster.Config {
 	cfg := cluster.Config{
 		Node:       cluster.NodeID(name), // such as reports-0; after a restart the same
 		Voters:     []cluster.NodeID{"reports-0", "reports-1", "reports-2"},
-		DataDir:    "/var/lib/reports", // a disk that is kept, a few kilobytes
+		DataDir:    "/var/lib/reports", // a disk that is kept, a few megabytes
 		Join:       []string{"reports-0.reports:7400", "reports-1.reports:7400"},
 		GossipAddr: address + ":7400",
 		MeshAddr:   address + ":7401",
