@@ -80,6 +80,42 @@ func BenchmarkHeartbeatPath(b *testing.B) {
 	time.Sleep(time.Duration(b.N) * timing.HeartbeatBroadcast)
 }
 
+// BenchmarkConfirm is a proof of leadership among three nodes on loopback: a round trip to a
+// follower and back, which calls at the same time share.
+func BenchmarkConfirm(b *testing.B) {
+	voters := []NodeID{"a", "b", "c"}
+	a := start(b, "a", voters)
+	join := a.Status().GossipAddr
+	nodes := []*Node{a, start(b, "b", voters, join), start(b, "c", voters, join)}
+	var leader *Election
+	require.Eventually(b, func() bool {
+		for _, n := range nodes {
+			if n.Default().Confirm(b.Context()) == nil {
+				leader = n.Default()
+			}
+		}
+		return leader != nil
+	}, 20*time.Second, 10*time.Millisecond)
+	for name, atATime := range map[string]int{"alone": 0, "100 at a time": 50} {
+		b.Run(name, func(b *testing.B) {
+			if atATime == 0 {
+				for b.Loop() {
+					require.NoError(b, leader.Confirm(b.Context()))
+				}
+				return
+			}
+			b.SetParallelism(atATime) // for each of two processors
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := leader.Confirm(b.Context()); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkElections is what one election, and what a hundred, cost beside the default one on
 // three nodes on loopback: frames and bytes a second that one node sends.
 func BenchmarkElections(b *testing.B) {
