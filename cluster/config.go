@@ -287,7 +287,7 @@ func (c Config) Validate() error {
 	}
 	if len(c.Voters) == 0 && len(c.Join) == 0 && len(c.Peers) == 0 {
 		ps.add("Voters", "empty",
-			"at least one node name, or empty beside Join or Peers: the node learns the voters then")
+			"at least one node name, or empty beside Join: the node learns the voters then")
 	}
 	if c.Peers != nil && len(c.Join) > 0 {
 		ps.add("Join", words.List(c.Join), "empty beside Peers, with which there is no gossip")
@@ -414,11 +414,11 @@ func (c Config) checkExposed(ps *problems) {
 	}
 	var exposed []string
 	addrs := []struct{ field, addr string }{
-		{"MeshAddr", c.MeshAddr}, {"AdvertiseMesh", c.AdvertiseMesh},
-		{"GossipAddr", c.GossipAddr}, {"AdvertiseGossip", c.AdvertiseGossip},
+		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
+		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
 	}
-	if c.Peers != nil {
-		addrs = addrs[:2]
+	if c.Peers != nil { // there is no gossip
+		addrs = []struct{ field, addr string }{addrs[1], addrs[3]}
 	}
 	for _, a := range addrs {
 		if _, _, err := net.SplitHostPort(a.addr); err == nil && !limit.IsLoopback(a.addr) {

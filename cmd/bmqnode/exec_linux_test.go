@@ -165,7 +165,7 @@ func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	delete(env, "BMQ_TERM")
 	require.Equal(t, map[string]string{
 		"BMQ_NODE": "a", "BMQ_CLUSTER": "c1", "BMQ_GROUP": "jobs", "BMQ_ADMIN_SOCKET": socket,
-		"BMQ_MINE": "kept", "BMQ_LEADER_META": "http://a.example",
+		"BMQ_MINE": "kept", "BMQ_LEADER_META": "http://a.example", "BMQ_PREPARED": "false",
 	}, env, "a single voter has no lease")
 }
 
