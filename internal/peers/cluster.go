@@ -22,6 +22,9 @@ type cluster struct {
 	lives     []int      // how often each was started
 	beliefs   []belief
 	events    chan event
+	// equip, if set, completes the spec of a node, and returns the command that starts its process
+	// where it is to run: its words come before those of the process.
+	equip func(spec *node.Spec) (within []string, err error)
 
 	changes int      // how often a node came to lead
 	answer  *bool    // to node.AskLeads
@@ -29,6 +32,9 @@ type cluster struct {
 	spans   [][]span // by node, since node.Watch
 	watched int      // nodes whose spans are complete
 	wrote   *node.Report
+	worked  []node.Report // node.Worked
+	ended   int           // processes that have ended by themselves, if mortal
+	mortal  bool          // that is no error
 }
 
 // belief is the leader that a node sees, and since when.
@@ -42,9 +48,7 @@ const patience = 30 * time.Second
 
 // launch starts a cluster with empty directories and waits until it has a leader.
 func launch(ctx context.Context, s system, dir string, lane int) (*cluster, error) {
-	c := &cluster{system: s, dir: dir, lane: lane, processes: make([]*process, s.nodes),
-		lives: make([]int, s.nodes), beliefs: make([]belief, s.nodes), events: make(chan event, 1024),
-		spans: make([][]span, s.nodes)}
+	c := prepare(s, dir, lane)
 	err := c.startAll()
 	if err == nil {
 		err = c.settle(ctx)
@@ -53,6 +57,13 @@ func launch(ctx context.Context, s system, dir string, lane int) (*cluster, erro
 		c.close()
 	}
 	return c, err
+}
+
+// prepare makes a cluster that is not started.
+func prepare(s system, dir string, lane int) *cluster {
+	return &cluster{system: s, dir: dir, lane: lane, processes: make([]*process, s.nodes),
+		lives: make([]int, s.nodes), beliefs: make([]belief, s.nodes), events: make(chan event, 1024),
+		spans: make([][]span, s.nodes)}
 }
 
 func (c *cluster) close() {
@@ -73,7 +84,13 @@ func (c *cluster) start(i int) (err error) {
 	}
 	c.lives[i]++
 	c.beliefs[i] = belief{}
-	c.processes[i], err = spawn(c.system, spec, c.log(i), c.events)
+	var within []string
+	if c.equip != nil {
+		if within, err = c.equip(&spec); err != nil {
+			return err
+		}
+	}
+	c.processes[i], err = spawn(c.system, spec, within, c.log(i), c.events)
 	return err
 }
 
@@ -134,6 +151,11 @@ func (c *cluster) apply(e event) error {
 	if c.processes[e.node] != e.process {
 		return nil // of a process that was killed
 	}
+	if e.ended && c.mortal {
+		c.ended++
+		c.kill(e.node)
+		return nil
+	}
 	if e.ended {
 		text, _ := os.ReadFile(c.log(e.node))
 		line, _, _ := strings.Cut(string(text), "\n")
@@ -156,6 +178,8 @@ func (c *cluster) apply(e event) error {
 		c.watched++
 	case node.Wrote:
 		c.wrote = &r
+	case node.Worked:
+		c.worked = append(c.worked, r)
 	}
 	return nil
 }

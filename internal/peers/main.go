@@ -24,10 +24,25 @@ func main() {
 		node.Main(os.Args[2], ours.Start)
 		return
 	}
-	if err := run(); err != nil {
+	if err := command(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
+}
+
+// command runs what the arguments ask for.
+func command(args []string) error {
+	if len(args) == 3 && args[0] == asDisk {
+		return serveDisk(args[1], args[2])
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if len(args) > 0 && args[0] == "gray" {
+		return grayMain(ctx, args[1:])
+	}
+	return bench(ctx)
 }
 
 // isNode reports whether this program has started itself as a node of this elector.
@@ -50,7 +65,7 @@ const enough = 30
 // limit bounds a run, whatever hangs.
 const limit = time.Hour
 
-func run() error {
+func bench(ctx context.Context) error {
 	p := plan{}
 	names, page, only := "", "", false
 	flag.IntVar(&p.trials, "trials", enough, "trials of each fault")
@@ -68,15 +83,11 @@ func run() error {
 	if p.trials < 1 || p.rest < 0 || p.load < 0 || quiet < 0 || flag.NArg() > 0 {
 		return errors.New("want at least one trial, times of 0 or more, and no arguments beside flags")
 	}
-	if err := isolate(); err != nil {
+	if err := isolate(0); err != nil {
 		fmt.Fprintln(os.Stderr, "traffic is not measured:", err)
 	} else {
 		p.traffic = true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	r, err := p.measure(ctx, only)
 	if err != nil {
 		return err

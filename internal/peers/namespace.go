@@ -14,8 +14,9 @@ const inNamespace = "PEERS_NETNS=1"
 
 // isolate makes this program run again from its start, in a network namespace of its
 // own: nothing else uses the loopback interface there, so its counters are those of the
-// nodes. It returns an error if that is not permitted, and nil within the namespace.
-func isolate() error {
+// nodes. more are flags of further namespaces, such as unix.CLONE_NEWNS. It returns an error if
+// that is not permitted, and nil within the namespace.
+func isolate(more int) error {
 	if os.Getenv("PEERS_NETNS") != "" {
 		return loopbackUp()
 	}
@@ -25,7 +26,7 @@ func isolate() error {
 	}
 	runtime.LockOSThread() // a namespace is that of a thread until exec
 	defer runtime.UnlockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+	if err := unix.Unshare(unix.CLONE_NEWNET | more); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
 	return syscall.Exec(program, os.Args, append(os.Environ(), inNamespace))

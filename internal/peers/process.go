@@ -29,9 +29,10 @@ type event struct {
 	ended   bool
 }
 
-// spawn starts a node that dies with this process. Its reports, and then its end, go to
-// events.
-func spawn(s system, spec node.Spec, log string, events chan<- event) (*process, error) {
+// spawn starts a node that dies with this process, by way of the command within, if any. Its
+// reports, and then its end, go to events.
+func spawn(s system, spec node.Spec, within []string, log string, events chan<- event) (*process,
+	error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -48,7 +49,8 @@ func spawn(s system, spec node.Spec, log string, events chan<- event) (*process,
 		return nil, err
 	}
 	defer out.Close()
-	p := &process{cmd: exec.Command(program, asNode, string(argument))}
+	words := append(within, program, asNode, string(argument))
+	p := &process{cmd: exec.Command(words[0], words[1:]...)}
 	p.cmd.Stderr = out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if p.commands, err = p.cmd.StdinPipe(); err != nil {

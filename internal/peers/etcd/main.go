@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -47,7 +49,16 @@ func config(spec node.Spec) *embed.Config {
 		cfg.TickMs = uint(spec.Period / time.Millisecond)
 		cfg.ElectionMs = 10 * cfg.TickMs
 	}
-	peer, client := urls(spec.Addr(spec.Self, 0)), urls(spec.Addr(spec.Self, 1))
+	scheme := "http"
+	if spec.TLSDir != "" {
+		scheme = "https"
+		file := func(name string) string { return filepath.Join(spec.TLSDir, name) }
+		cfg.PeerTLSInfo = transport.TLSInfo{
+			CertFile: file(node.CertFile), KeyFile: file(node.KeyFile),
+			TrustedCAFile: file(node.CAFile), ClientCertAuth: true,
+		}
+	}
+	peer, client := urls(scheme, spec.Addr(spec.Self, 0)), urls("http", spec.Addr(spec.Self, 1))
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = peer, peer
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = client, client
 	cfg.InitialCluster = ""
@@ -55,13 +66,13 @@ func config(spec node.Spec) *embed.Config {
 		if i > 0 {
 			cfg.InitialCluster += ","
 		}
-		cfg.InitialCluster += fmt.Sprintf("%s=http://%s", node.Name(i), spec.Addr(i, 0))
+		cfg.InitialCluster += fmt.Sprintf("%s=%s://%s", node.Name(i), scheme, spec.Addr(i, 0))
 	}
 	cfg.LogLevel = "error"
 	return cfg
 }
 
-func urls(addr string) []url.URL { return []url.URL{{Scheme: "http", Host: addr}} }
+func urls(scheme, addr string) []url.URL { return []url.URL{{Scheme: scheme, Host: addr}} }
 
 // server elects the leader of etcd's own Raft.
 type server struct {

@@ -26,6 +26,14 @@ type Spec struct {
 	// period.
 	Kind   string
 	Period time.Duration
+	// Hosts replace Host where each node has an address of its own, by index.
+	Hosts []string
+	// TLSDir has ca.crt, tls.crt and tls.key, by which nodes know each other; "" for no TLS.
+	TLSDir string
+	// Probes says that our elector watches the health of the node and its application.
+	Probes bool
+	// Work, if set, is done beside the elector while this node leads.
+	Work *Work
 }
 
 // Name is that of a node in reports.
@@ -36,7 +44,11 @@ func (s Spec) ID() string { return Name(s.Self) }
 
 // Addr is the address of a node's port: 0 or 1.
 func (s Spec) Addr(index, port int) string {
-	return fmt.Sprintf("%s:%d", s.Host, s.Base+2*index+port)
+	host := s.Host
+	if s.Hosts != nil {
+		host = s.Hosts[index]
+	}
+	return fmt.Sprintf("%s:%d", host, s.Base+2*index+port)
 }
 
 // Member is a running elector. Its methods may be called from several goroutines.

@@ -11,6 +11,8 @@ const (
 	Write    = "write "   // and a Load in JSON: answered by Wrote, or Failed
 	// Grow and the index of a node: writes 1 MiB and makes that node a voter; answered likewise.
 	Grow = "grow "
+	// Deadlock lets the application get stuck; the elector does not notice.
+	Deadlock = "deadlock"
 )
 
 // Kinds of reports.
@@ -21,6 +23,7 @@ const (
 	Led     = "led"     // every sample from From to To was yes
 	Watched = "watched" // no further Led
 	Wrote   = "wrote"   // Took, from From to To
+	Worked  = "worked"  // one item, from From to To; Took is that of its flush to the disk
 )
 
 // Load says what to write.

@@ -37,6 +37,12 @@ func run(argument string, start Start) error {
 	if err != nil {
 		return err
 	}
+	var work *worker
+	if spec.Work != nil {
+		if work, err = begin(spec, member); err != nil {
+			return err
+		}
+	}
 	w := watcher{member: member}
 	for commands := bufio.NewScanner(os.Stdin); commands.Scan(); {
 		switch c := commands.Text(); c {
@@ -50,6 +56,8 @@ func run(argument string, start Start) error {
 			}()
 		case Watch:
 			w.begin()
+		case Deadlock:
+			go work.items.Lock()
 		case Unwatch:
 			for _, span := range w.end() {
 				write(span)

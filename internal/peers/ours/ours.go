@@ -28,6 +28,11 @@ func Start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 		GossipAddr: spec.Addr(spec.Self, 0), MeshAddr: spec.Addr(spec.Self, 1),
 		Election: cluster.ElectionConfig{Timing: scaled(timing, spec.Period)},
 	}
+	if spec.TLSDir != "" {
+		cfg.TLS = cluster.TLSDir(spec.TLSDir)
+	} else {
+		cfg.Insecure = spec.Hosts != nil // in a network of the nodes' own
+	}
 	for i := range spec.Nodes {
 		cfg.Voters = append(cfg.Voters, cluster.NodeID(node.Name(i)))
 		cfg.Join = append(cfg.Join, spec.Addr(i, 0))

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -38,7 +40,7 @@ func start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := raft.NewTCPTransport(spec.Addr(spec.Self, 0), nil, 3, 10*time.Second, io.Discard)
+	transport, err := listen(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +65,33 @@ func start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 		}
 	}()
 	return member{r}, nil
+}
+
+// listen makes the transport, with TLS if the spec says so.
+func listen(spec node.Spec) (*raft.NetworkTransport, error) {
+	addr := spec.Addr(spec.Self, 0)
+	secret, err := spec.TLS()
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return raft.NewTCPTransport(addr, nil, 3, 10*time.Second, io.Discard)
+	}
+	listener, err := tls.Listen("tcp", addr, secret)
+	if err != nil {
+		return nil, err
+	}
+	return raft.NewNetworkTransport(secured{listener, secret}, 3, 10*time.Second, io.Discard), nil
+}
+
+// secured is a stream layer with TLS.
+type secured struct {
+	net.Listener
+	config *tls.Config
+}
+
+func (s secured) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, "tcp", string(addr), s.config)
 }
 
 // bootstrap writes the members to a directory that has none yet.
