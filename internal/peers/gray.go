@@ -22,13 +22,14 @@ type column struct {
 	probes bool
 }
 
-// columns are three voters of each system, with timers as bench-peers has them.
-var columns = []column{
-	{"bmqelect", system{own, "", "lan", 0, 3, 1, 15 * time.Millisecond, 0}, false},
-	{"with probes", system{own, "", "lan", 0, 3, 1, 15 * time.Millisecond, 0}, true},
-	{"raft", system{"raft", "raft", "", 0, 3, 1, 150 * time.Millisecond, 0}, false},
-	{"etcd", system{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 1,
-		10 * time.Millisecond, 0}, false},
+// columns are three voters of each system, with its default timers. Ours are those of a profile.
+func columns(profile string) []column {
+	ours := system{own, "", profile, 0, 3, 1, 0, 0}
+	return []column{
+		{own, ours, false}, {"with probes", ours, true},
+		{"raft", system{"raft", "raft", "", 0, 3, 1, 0, 0}, false},
+		{"etcd", system{"etcd", "etcd", "session", 0, 3, 1, 0, 0}, false},
+	}
 }
 
 // gray is a table of gray failures.
@@ -41,10 +42,10 @@ type gray struct {
 	full     bool
 
 	machine machine
-	load    string // average of the machine, at the start
+	loads   []string // averages of the machine, at the start and at the end
 	lacking map[need]string
 	cells   map[string][][]played // by failure and column: all runs
-	errs    []string
+	skipped []string              // what was not played, and why
 }
 
 // privileged says that there are namespaces of this program's own.
@@ -52,12 +53,13 @@ var privileged bool
 
 // grayMain plays gray failures as the arguments say.
 func grayMain(ctx context.Context, args []string) error {
-	g := &gray{columns: columns}
-	names := ""
+	g := &gray{cells: map[string][][]played{}}
+	names, profile := "", ""
 	flags := flag.NewFlagSet("gray", flag.ContinueOnError)
 	flags.DurationVar(&g.lasts, "time", 40*time.Second, "how long each failure is played")
 	flags.IntVar(&g.runs, "runs", 1, "how often; the median is shown")
 	flags.StringVar(&names, "failures", "", "what to play, separated by commas; all by default")
+	flags.StringVar(&profile, "profile", "article", "the timers of our nodes")
 	flags.StringVar(&g.page, "page", "", "the file whose table is written anew, if all is played")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,7 +71,7 @@ func grayMain(ctx context.Context, args []string) error {
 	if g.failures, err = chooseFailures(names); err != nil {
 		return err
 	}
-	g.full = names == ""
+	g.columns, g.full = columns(profile), names == ""
 	if err := g.enter(); err != nil {
 		return err
 	}
@@ -132,15 +134,11 @@ func (g *gray) run(ctx context.Context) error {
 	if g.machine, err = describe(dir); err != nil {
 		return err
 	}
-	average, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return err
-	}
-	g.load, _, _ = strings.Cut(string(average), " ")
-	g.cells = map[string][][]played{}
+	g.noteLoad()
 	for _, f := range g.failures {
 		if why := g.lacks(f); why != "" {
 			progress("%s: skipped: %s", f.name, why)
+			g.skipped = append(g.skipped, f.name+": "+why)
 			continue
 		}
 		g.cells[f.name] = make([][]played, len(g.columns))
@@ -151,7 +149,19 @@ func (g *gray) run(ctx context.Context) error {
 			}
 		}
 	}
-	return g.write()
+	g.noteLoad()
+	fmt.Print(g.table())
+	if g.page == "" || !g.full {
+		return nil
+	}
+	return g.rewrite()
+}
+
+// noteLoad notes the machine's load average of the last minute.
+func (g *gray) noteLoad() {
+	text, _ := os.ReadFile("/proc/loadavg") // every Linux has it
+	average, _, _ := strings.Cut(string(text), " ")
+	g.loads = append(g.loads, average)
 }
 
 // meet lets each system meet a failure, at the same time.
@@ -165,14 +175,12 @@ func (g *gray) meet(ctx context.Context, f failure, dir string) {
 			defer mu.Unlock()
 			if err != nil {
 				progress("%s: %s: %v", f.name, c.title, err)
-				g.errs = append(g.errs, fmt.Sprintf("%s, %s: %v", f.name, c.title, err))
+				g.skipped = append(g.skipped, fmt.Sprintf("%s, %s: %v", f.name, c.title, err))
 				return
 			}
-			progress("%s: %s: %s", f.name, c.title, fmt.Sprintf("%+v", p))
+			progress("%s: %s: %s; %+v", f.name, c.title, f.cell([]played{p}), p)
 			g.cells[f.name][i] = append(g.cells[f.name][i], p)
 		})
 	}
 	all.Wait()
 }
-
-func (g *gray) write() error { return nil }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // groupPrefix begins the names of our control groups.
@@ -98,7 +100,7 @@ func (g *group) limitCPU(percent int) (end func(), err error) {
 }
 
 // spare is what a process has left beside the memory that is its own: too little for its code.
-const spare = 4 << 20
+const spare = 6 << 20
 
 // limitMemory leaves a process of the group the memory that no file backs, and little more. What
 // it maps from files, such as its code, has to be read again and again.
@@ -111,10 +113,15 @@ func (g *group) limitMemory(pid int) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, file, none := g.memory, "memory.limit_in_bytes", "-1"
+	file, none := "memory.limit_in_bytes", "-1"
 	if g.unified {
 		file, none = "memory.max", "max"
 	}
-	limit := strconv.FormatUint(status.RssAnon+spare, 10)
-	return func() { _ = write(dir, file, none) }, write(dir, file, limit)
+	end = func() { _ = write(g.memory, file, none) }
+	for limit := status.RssAnon + spare; ; limit += 1 << 20 {
+		err = write(g.memory, file, strconv.FormatUint(limit, 10))
+		if !errors.Is(err, unix.EBUSY) { // version 1: the kernel itself needs more
+			return end, err
+		}
+	}
 }

@@ -67,7 +67,8 @@ func (h *host) leave() {
 	if h.group != nil {
 		h.group.remove()
 	}
-	if h.ns != "" {
+	if h.ns != "" { // it goes some time later, and its links would, too
+		_ = run("ip", "link", "del", h.port)
 		_ = run("ip", "netns", "del", h.ns)
 	}
 }

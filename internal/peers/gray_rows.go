@@ -43,7 +43,7 @@ const (
 var failures = []failure{
 	{"none", "nothing fails: what the machine itself does", 0, 0, (*stage).nothing},
 	{"disk hangs", "no call to the leader's disk returns", needsDisk, 1, (*stage).hangDisk},
-	{"slow disk", "each flush to the leader's disk takes ten times longer", needsDisk, 0,
+	{"slow disk", "each flush to the leader's disk takes ten times longer", needsDisk, 1,
 		(*stage).slowDisk},
 	{"5 % of a core", "the leader's process has 5 ms of CPU time in 100 ms", needsGroup, 1,
 		(*stage).starve},

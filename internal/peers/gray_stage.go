@@ -24,9 +24,11 @@ type stage struct {
 
 // played is what happened.
 type played struct {
+	lasts time.Duration
 	gap   time.Duration // the longest time without an item of work that was done
 	never bool          // and it was not over at the end
 	share float64       // of the work, that was done
+	twice time.Duration // in which two nodes worked
 	moves int           // how often a node came to lead
 	ended int           // processes that have ended
 	// flushes are the median times of a flush in items of work, before and during the failure.
@@ -106,10 +108,30 @@ func judge(worked []node.Report, began, ended int64) (p played) {
 		p.gap, last = max(p.gap, time.Duration(at-last)), at
 	}
 	lasts, rest := time.Duration(ended-began), time.Duration(ended-last)
-	p.gap = max(p.gap, rest)
+	p.lasts, p.gap = lasts, max(p.gap, rest)
 	p.never = rest > min(lasts/4, 10*time.Second)
 	p.share = float64(len(ends)) * float64(node.WorkPeriod) / float64(lasts)
+	p.twice = overlap(spells(worked))
 	return p
+}
+
+// spells are the times in which each node worked without a pause.
+func spells(worked []node.Report) (nodes [][]span) {
+	places := map[string]int{}
+	for _, r := range worked { // those of a node are in order
+		place, known := places[r.Text]
+		if !known {
+			place, nodes = len(nodes), append(nodes, nil)
+			places[r.Text] = place
+		}
+		all := nodes[place]
+		if n := len(all); n > 0 && r.From-all[n-1].to < int64(2*node.WorkPeriod) {
+			all[n-1].to = r.To
+		} else {
+			nodes[place] = append(all, span{r.From, r.To})
+		}
+	}
+	return nodes
 }
 
 func flushOf(worked []node.Report) time.Duration {

@@ -35,13 +35,13 @@ func command(args []string) error {
 	if len(args) == 3 && args[0] == asDisk {
 		return serveDisk(args[1], args[2])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if len(args) > 0 && args[0] == "gray" {
 		return grayMain(ctx, args[1:])
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	return bench(ctx)
 }
 
@@ -62,7 +62,7 @@ func (p plan) full() bool { return len(p.systems) == len(systems) && p.trials >=
 
 const enough = 30
 
-// limit bounds a run, whatever hangs.
+// limit bounds a run of benchmarks, whatever hangs.
 const limit = time.Hour
 
 func bench(ctx context.Context) error {

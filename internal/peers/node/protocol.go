@@ -23,7 +23,7 @@ const (
 	Led     = "led"     // every sample from From to To was yes
 	Watched = "watched" // no further Led
 	Wrote   = "wrote"   // Took, from From to To
-	Worked  = "worked"  // one item, from From to To; Took is that of its flush to the disk
+	Worked  = "worked"  // one item, by the node Text, from From to To; Took is that of its flush
 )
 
 // Load says what to write.

@@ -58,7 +58,8 @@ func (w *worker) run() {
 		}
 		flush, err := w.item()
 		if err == nil && w.member.Leads() { // otherwise another one may have done it, too
-			write(Report{Kind: Worked, From: began, To: Now(), Took: []time.Duration{flush}})
+			write(Report{Kind: Worked, From: began, To: Now(),
+				Took: []time.Duration{flush}, Text: w.spec.ID()})
 		}
 	}
 }
