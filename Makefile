@@ -32,7 +32,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -105,6 +105,12 @@ bench-peers: ## compare with hashicorp/raft and etcd in 14 minutes (TRIALS=30 LO
 bench-values: ## compare with etcd how fast values are kept, in two minutes: that part of the page
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	bin/peers/peers -values -page docs/benchmarks.md
+
+GRAY_TIME ?= 40s
+GRAY_RUNS ?= 1
+gray: ## play gray failures with ours, hashicorp/raft and etcd, in 12 minutes (GRAY_TIME=40s each, GRAY_RUNS=1); needs root
+	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
+	bin/peers/peers gray -page docs/gray-failures.md -time $(GRAY_TIME) -runs $(GRAY_RUNS)
 
 KILLS ?= 200
 REALTIME ?=

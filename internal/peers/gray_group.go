@@ -83,27 +83,30 @@ func write(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644)
 }
 
-// limitCPU gives the group that part of a core, in percent.
+// limitCPU gives the group that part of a core, in percent, and another process in it that takes
+// what it gets.
 func (g *group) limitCPU(percent int) (end func(), err error) {
-	const period = 100_000 // microseconds
-	set := func(quota int) error {
-		if !g.unified {
-			return write(g.cpu, "cpu.cfs_quota_us", strconv.Itoa(quota))
-		}
-		text := "max"
-		if quota > 0 {
-			text = strconv.Itoa(quota)
-		}
-		return write(g.cpu, "cpu.max", fmt.Sprintf("%s %d", text, period))
+	const period = 100_000 // microseconds, the default of both versions
+	quota, file := strconv.Itoa(period*percent/100), "cpu.cfs_quota_us"
+	if g.unified {
+		file = "cpu.max"
 	}
-	return func() { _ = set(-1) }, set(period * percent / 100)
+	if err := write(g.cpu, file, quota); err != nil {
+		return nil, err
+	}
+	busy, err := compute()
+	if err != nil {
+		return nil, err
+	}
+	return busy.kill, write(g.cpu, "cgroup.procs", strconv.Itoa(busy.cmd.Process.Pid))
 }
 
 // spare is what a process has left beside the memory that is its own: too little for its code.
 const spare = 6 << 20
 
 // limitMemory leaves a process of the group the memory that no file backs, and little more. What
-// it maps from files, such as its code, has to be read again and again.
+// it maps from files, such as its code, has to be read again and again, and where that is not
+// enough it waits: the kernel does not kill it.
 func (g *group) limitMemory(pid int) (end func(), err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -113,9 +116,12 @@ func (g *group) limitMemory(pid int) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	file, none := "memory.limit_in_bytes", "-1"
-	if g.unified {
-		file, none = "memory.max", "max"
+	file, none := "memory.high", "max"
+	if !g.unified {
+		file, none = "memory.limit_in_bytes", "-1"
+		if err := write(g.memory, "memory.oom_control", "1"); err != nil {
+			return nil, err
+		}
 	}
 	end = func() { _ = write(g.memory, file, none) }
 	for limit := status.RssAnon + spare; ; limit += 1 << 20 {

@@ -45,39 +45,42 @@ var failures = []failure{
 	{"disk hangs", "no call to the leader's disk returns", needsDisk, 1, (*stage).hangDisk},
 	{"slow disk", "each flush to the leader's disk takes ten times longer", needsDisk, 1,
 		(*stage).slowDisk},
-	{"5 % of a core", "the leader's process has 5 ms of CPU time in 100 ms", needsGroup, 1,
-		(*stage).starve},
+	{"5 % of a core", "the leader's process and a busy one have 5 ms of CPU time in 100 ms",
+		needsGroup, 1, (*stage).starve},
 	{"pauses", "the leader's process stops for 1 s every 5 s", 0, 1, (*stage).pauses},
 	{"deadlock", "the leader's application is stuck, its elector is not", 0, 1, (*stage).deadlock},
-	{"dependency", "what the leader's application calls answers with errors; the others' does not",
-		0, 1, (*stage).breakDependency},
+	{"dependency", "what the leader's application calls answers with errors", 0, 1,
+		(*stage).breakDependency},
 	{"5 % loss", "one in 20 packets to the leader is lost", needsNetwork, 0, (*stage).lose},
 	{"black hole", "a follower sends and gets nothing", needsNetwork, 0, (*stage).blackHole},
-	{"deaf follower", "a follower gets nothing from the leader; all else arrives", needsNetwork, 0,
-		(*stage).deafFollower},
-	{"deaf leader", "the leader gets nothing from the followers; they get all", needsNetwork, 1,
+	{"deaf follower", "a follower gets nothing from the leader, and all else arrives", needsNetwork,
+		0, (*stage).deafFollower},
+	{"deaf leader", "the leader gets nothing from the followers, and they get all", needsNetwork, 1,
 		(*stage).deafLeader},
-	{"memory", "the leader's process has less memory than it uses", needsGroup, 1, (*stage).thrash},
+	{"memory", "the leader's process has less memory than it uses, and is not killed", needsGroup,
+		1, (*stage).thrash},
 	{"certificate", "the leader's certificate has expired, and its connections break",
 		needsNetwork | needsTLS, 1, (*stage).expire},
-	{"host gone", "the leader's host is off: nobody says goodbye", needsNetwork, 1, (*stage).powerOff},
+	{"host gone", "the leader's host is off, and nobody says goodbye", needsNetwork, 1,
+		(*stage).powerOff},
 }
 
-// chooseFailures returns the failures of these names, or all.
+// chooseFailures returns the failures of these names, separated by commas; of "", all.
 func chooseFailures(names string) (chosen []failure, err error) {
 	if names == "" {
 		return failures, nil
 	}
+	known := map[string]failure{}
+	var all []string
+	for _, f := range failures {
+		known[f.name], all = f, append(all, f.name)
+	}
 	for name := range strings.SplitSeq(names, ",") {
-		found := len(chosen)
-		for _, f := range failures {
-			if f.name == strings.TrimSpace(name) {
-				chosen = append(chosen, f)
-			}
+		f, ok := known[strings.TrimSpace(name)]
+		if !ok {
+			return nil, fmt.Errorf("no failure %q; there are %s", name, strings.Join(all, ", "))
 		}
-		if len(chosen) == found {
-			return nil, fmt.Errorf("no failure %q; docs/gray-failures.md lists them", name)
-		}
+		chosen = append(chosen, f)
 	}
 	return chosen, nil
 }

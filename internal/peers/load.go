@@ -21,15 +21,21 @@ func underLoad(ctx context.Context, s system, dir string, lasts time.Duration) (
 	}
 	defer c.close()
 	for range busyPerCore * runtime.NumCPU() {
-		busy := exec.Command("sh", "-c", "while :; do :; done")
-		busy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := busy.Start(); err != nil {
+		busy, err := compute()
+		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = busy.Process.Kill(); _ = busy.Wait() }()
+		defer busy.kill()
 	}
 	before := c.changes
 	err = c.pause(ctx, lasts)
 	progress("%s: %d changes of the leader under load", s.name, c.changes-before)
 	return c.changes - before, err
+}
+
+// compute starts a process that takes all the CPU time it gets.
+func compute() (*process, error) {
+	busy := &process{cmd: exec.Command("sh", "-c", "while :; do :; done")}
+	busy.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return busy, busy.cmd.Start()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/health"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/peers/node"
 )
@@ -32,6 +33,11 @@ func Start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 		cfg.TLS = cluster.TLSDir(spec.TLSDir)
 	} else {
 		cfg.Insecure = spec.Hosts != nil // in a network of the nodes' own
+	}
+	if spec.Probes {
+		cfg.Health.Probes = []health.Probe{
+			health.Disk(spec.Dir), health.URL("http://" + spec.Work.Health),
+		}
 	}
 	for i := range spec.Nodes {
 		cfg.Voters = append(cfg.Voters, cluster.NodeID(node.Name(i)))
