@@ -68,13 +68,20 @@ func TestJudge(t *testing.T) {
 		"a pause at the end": {items("n1", 0, 8*s), "2.0 s"},
 		"two at once": {append(items("n1", 0, 6*s), items("n2", 4*s, 10*s)...),
 			"goes on, two at once for 2.0 s"},
-		"two in turn":          {append(items("n1", 0, 5*s), items("n2", 5*s, 10*s)...), "goes on"},
+		"two in turn": {append(items("n1", 0, 5*s), items("n2", 5*s, 10*s)...), "goes on"},
+		"there and back": {append(append(items("n1", 0, 3*s), items("n2", 3*s, 6*s)...),
+			items("n1", 6*s, 10*s)...), "goes on"},
 		"two for a short time": {append(items("n1", 0, 5*s), items("n2", 5*s-200, 10*s)...), "goes on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, failure{}.cell([]played{judge(test.worked, 0, 10*s*1e6)}))
 		})
 	}
+}
+
+func TestOnlyWorkDuringTheFailureCounts(t *testing.T) {
+	p := judge(append(items("n1", -1000, 0), items("n1", 5000, 12_000)...), 0, 10_000*1e6)
+	require.InDelta(t, 0.5, p.share, 0.01)
 }
 
 func TestCellsAreMedians(t *testing.T) {
