@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +15,15 @@ import (
 )
 
 func start(b *testing.B, id NodeID, voters []NodeID, join ...string) *Node {
+	return startWith(b, id, voters, elector.Article(), join...)
+}
+
+func startWith(
+	b *testing.B, id NodeID, voters []NodeID, timing elector.Timing, join ...string,
+) *Node {
 	n, err := Start(b.Context(), Config{
 		Node: id, Voters: voters, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
-		MeshAddr: "127.0.0.1:0", Join: join,
+		MeshAddr: "127.0.0.1:0", Join: join, Election: ElectionConfig{Timing: timing},
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, n.Close(context.Background())) })
@@ -114,6 +121,52 @@ func BenchmarkConfirm(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkPreparedHandover is a planned handover among three nodes on loopback whose application
+// needs 100 ms to prepare itself: how long nobody works, in the median and at worst.
+func BenchmarkPreparedHandover(b *testing.B) {
+	voters := []NodeID{"a", "b", "c"}
+	a := startWith(b, "a", voters, elector.LAN())
+	join := a.Status().GossipAddr
+	nodes := []*Node{a, startWith(b, "b", voters, elector.LAN(), join),
+		startWith(b, "c", voters, elector.LAN(), join)}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	began, stopped := make(chan time.Time, 1), make(chan time.Time, 1)
+	for _, n := range nodes {
+		var warm atomic.Bool
+		go n.Default().Run(ctx, Callbacks{
+			OnPrepare: func(context.Context) error {
+				time.Sleep(100 * time.Millisecond)
+				warm.Store(true)
+				return nil
+			},
+			OnStartedLeading: func(ctx context.Context, _ *Leadership) error {
+				if !warm.Swap(false) {
+					time.Sleep(100 * time.Millisecond)
+				}
+				began <- time.Now()
+				<-ctx.Done()
+				stopped <- time.Now()
+				return nil
+			},
+		})
+	}
+	<-began
+	var gaps []time.Duration
+	for b.Loop() {
+		var i int
+		require.Eventually(b, func() bool {
+			i = slices.IndexFunc(nodes, (*Node).IsLeader)
+			return i >= 0 && nodes[i].Status().Groups[0].Successor != ""
+		}, 20*time.Second, time.Millisecond)
+		require.NoError(b, nodes[i].Transfer(b.Context(), "")) // perhaps before it is prepared
+		gaps = append(gaps, -(<-stopped).Sub(<-began))
+	}
+	slices.Sort(gaps)
+	b.ReportMetric(float64(gaps[len(gaps)/2].Microseconds())/1000, "gap-ms")
+	b.ReportMetric(float64(gaps[len(gaps)-1].Microseconds())/1000, "worst-gap-ms")
 }
 
 // BenchmarkElections is what one election, and what a hundred, cost beside the default one on

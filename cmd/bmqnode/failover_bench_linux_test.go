@@ -33,19 +33,24 @@ func BenchmarkFailover(b *testing.B) {
 		signal     syscall.Signal
 		busy       int
 		supervised bool
+		prepares   bool // each node prepares itself for a second before it may take over
 	}{
-		{"article", 5, syscall.SIGKILL, 0, false},
-		{"lan", 3, syscall.SIGKILL, 0, false},
-		{"lan", 5, syscall.SIGKILL, 0, false},
-		{"lan", 5, syscall.SIGKILL, 0, true},
-		{"lan", 5, syscall.SIGKILL, 2, false},
-		{"lan", 5, syscall.SIGKILL, 2, true},
-		{"lan", 3, syscall.SIGSTOP, 0, false},
+		{"article", 5, syscall.SIGKILL, 0, false, false},
+		{"lan", 3, syscall.SIGKILL, 0, false, false},
+		{"lan", 3, syscall.SIGKILL, 0, false, true},
+		{"lan", 5, syscall.SIGKILL, 0, false, false},
+		{"lan", 5, syscall.SIGKILL, 0, true, false},
+		{"lan", 5, syscall.SIGKILL, 2, false, false},
+		{"lan", 5, syscall.SIGKILL, 2, true, false},
+		{"lan", 3, syscall.SIGSTOP, 0, false, false},
 	} {
 		name := fmt.Sprintf("%s/%s/nodes=%d/busy=%d", c.profile, c.signal, c.nodes, c.busy)
 		options := map[string]any{"profile": c.profile}
 		if c.supervised {
 			name, options["supervised"] = name+"/supervised", true
+		}
+		if c.prepares {
+			name, options["on-prepare"] = name+"/prepares", "sleep 1"
 		}
 		b.Run(name, func(b *testing.B) {
 			for range c.busy {
