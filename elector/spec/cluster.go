@@ -34,6 +34,7 @@ type Checks struct {
 type node struct {
 	id         elector.NodeID
 	identity   elector.Identity // of its disk
+	former     elector.Identity // of the disk that it lost last
 	voter      bool             // of an election without a record
 	role       elector.Role
 	term       lsn.Term // newest told by the running process
@@ -210,7 +211,9 @@ func (c *Cluster) holds(s *Step, n *node) *Violation {
 	backed := func(by *elector.Record) (voters, quorum int) {
 		counts, quorum := c.counted(by)
 		for _, v := range c.order {
-			if counts(v) && (v == n || v.promises.given[n.id] >= until) {
+			// A lost disk breaks no promise: where it is the voter, not its name, nobody can.
+			former := &node{id: v.id, identity: v.former, voter: v.voter}
+			if (counts(v) || counts(former)) && (v == n || v.promises.given[n.id] >= until) {
 				voters++
 			}
 		}
@@ -243,7 +246,8 @@ func (c *Cluster) Gone(id elector.NodeID) {
 // old one bind it, by its embargo.
 func (c *Cluster) Wiped(id elector.NodeID) {
 	n := c.node(id)
-	*n = node{id: id, voter: n.voter, leaseUntil: longAgo, workUntil: longAgo, promises: n.promises}
+	*n = node{id: id, former: n.identity, voter: n.voter, leaseUntil: longAgo, workUntil: longAgo,
+		promises: n.promises}
 	clear(n.promises.voted)
 }
 
