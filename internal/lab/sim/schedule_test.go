@@ -116,9 +116,13 @@ var deeds = map[string]deed{
 		return ask(s, sim.Ask{Via: st.B, Remove: ids(st.A), Add: ids(st.A)})
 	}},
 	"confirm": {up, func(s *sim.Sim, st step) error { return s.Tell(st.A, elector.Confirm{}) }},
-	"wipe":    {down, wipe},
-	"fit":     {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
-	"unfit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
+	"cold":    {up, func(s *sim.Sim, st step) error { return s.Tell(st.A, elector.Prepared{}) }},
+	"prepared": {up, func(s *sim.Sim, st step) error {
+		return s.Tell(st.A, elector.Prepared{Ready: true})
+	}},
+	"wipe":  {down, wipe},
+	"fit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
+	"unfit": {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
 }
 
 func ask(s *sim.Sim, what sim.Ask) error { return s.Ask(what, func(error) {}) }

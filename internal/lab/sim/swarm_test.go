@@ -83,6 +83,7 @@ func drawPlot(t *rapid.T) plot {
 		narrow(t, p.Config)
 	}
 	takeover := pick(t, "takeover", 0, 0, time.Second, 5*time.Second)
+	prepare := pick(t, "prepare", 0, time.Second, 5*time.Second)
 	rule := scouting.RuleDefault
 	if !p.Live && rapid.IntRange(0, 3).Draw(t, "rule") == 3 {
 		rule = scouting.RuleNodeOrder
@@ -90,7 +91,7 @@ func drawPlot(t *rapid.T) plot {
 	ids := append(names(len(p.Config.Nodes)), theLeader)
 	for i := range p.Config.Nodes {
 		e := &p.Config.Nodes[i].Elector
-		e.Rule = rule
+		e.Rule, e.Prepare = rule, prepare
 		if e.Observer() && rapid.Bool().Draw(t, "joins") {
 			e.Voters = nil
 		}
