@@ -54,3 +54,22 @@ func TestOnlyTheLeadershipThatHoldsIsConfirmed(t *testing.T) {
 		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrNotLeader)
 	})
 }
+
+// TestVotersThatCrashedProveNothing: they may have voted above the leader's term before. If no
+// quorum is left without them, the leader goes on in a term above, and the call is to be repeated.
+func TestVotersThatCrashedProveNothing(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		l := c.lead()
+		time.Sleep(time.Second) // each has reserved terms on its disk
+		for _, id := range c.others(l.Node()) {
+			c.Crash(id)
+			c.Start(id)
+			time.Sleep(20 * time.Second) // it supports the leader again
+		}
+		term := l.Term()
+		require.ErrorIs(t, l.Confirm(t.Context()), cluster.ErrReaffirmed)
+		require.Greater(t, l.Term(), term)
+		require.NoError(t, l.Confirm(t.Context()))
+		require.True(t, l.Valid())
+	})
+}

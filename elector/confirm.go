@@ -61,9 +61,9 @@ func (m *Machine) noteSure(from NodeID, identity Identity, voter int, msg *Messa
 
 // Confirmed is the send time of the newest heartbeat which proves, without the rate of any clock,
 // that nobody else had been elected in a higher term when it was sent: a quorum has acked it and
-// had voted in no higher term then. It is 0 if there is none, or if this leader does not know the
-// newest record yet; Never if this node is the only voter. A caller that asked before that time,
-// in the term that the node still leads in, has its proof.
+// had voted in no higher term then. Without such a heartbeat it is 0, and also while this leader
+// does not know the newest record; Never if this node is the only voter. A caller that asked
+// before that time, in the term that the node still leads in, has its proof.
 func (m *Machine) Confirmed() Time {
 	if !m.inSync() {
 		return 0

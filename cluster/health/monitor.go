@@ -37,9 +37,9 @@ type watched struct {
 const closeTime = 500 * time.Millisecond
 
 // Watch begins to watch probes, which must be valid. It returns when each has had its first
-// result, at most after the longest time-out. report is called, as Options.Changed is, with why
-// the program is not fit whenever that changes: the reasons of all probes, "" if there is none. A
-// program is taken to be fit before.
+// result, at most after the longest time-out. report gets the reasons of all probes that fail, ""
+// for none, whenever these change; like Options.Changed it must neither wait nor call the node. A
+// program counts as fit before the first report.
 func Watch(o Options, report func(unfit string)) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &Monitor{o: o.withDefaults(), report: report, stop: stop}
