@@ -1,0 +1,116 @@
+package pair
+
+import (
+	"errors"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// ErrDiffers means that the two ends do not agree on a followed set: a program is wrong.
+var ErrDiffers = errors.New("the two ends of a session differ in what is followed")
+
+// ErrGap means that a change of a followed set was lost or repeated: a program is wrong.
+var ErrGap = errors.New("a change of what is followed is missing")
+
+// Follower is the end of a direction that follows. It owns the followed set: the elections in which
+// this node follows the other one, each with the term of that leadership.
+type Follower struct {
+	set      map[string]followed
+	revision uint64
+	hash     uint64
+	sequence uint64       // of the newest beat
+	heard    elector.Time // when that came; 0 before the first
+}
+
+type followed struct {
+	term     lsn.Term
+	observes bool
+}
+
+// NewFollower returns the end of a new session.
+func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
+
+// Join takes an election into the set, in the term of its leader: P1. The caller sends the change,
+// if there is one. The node must have promised and acknowledged before, or observe.
+func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, changed bool) {
+	old, had := f.set[group]
+	now := followed{term, observes}
+	if had && old == now {
+		return Change{}, false
+	}
+	f.hash += now.hash(group) - old.hash(group)
+	f.set[group] = now
+	return f.change(Change{What: now.what(), Group: group, Term: term}), true
+}
+
+// Leave takes an election out: P2. The caller has written down what the pair promised for it
+// (Heard), and sends the change, if there is one.
+func (f *Follower) Leave(group string) (c Change, changed bool) {
+	old, had := f.set[group]
+	if !had {
+		return Change{}, false
+	}
+	f.hash -= old.hash(group)
+	delete(f.set, group)
+	return f.change(Change{What: Leave, Group: group}), true
+}
+
+func (f *Follower) change(c Change) Change {
+	f.revision++
+	c.Revision = f.revision
+	return c
+}
+
+// Beat takes a beat that came at now. The first result is false for one that is not newer than all
+// before: it changes nothing and is not answered (P3). Otherwise the node has promised every
+// election of the set by it. The error is ErrDiffers, and says that the session must end.
+func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool, err error) {
+	if b.Sequence <= f.sequence {
+		return Ack{}, false, nil
+	}
+	if b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash {
+		return Ack{}, false, ErrDiffers
+	}
+	f.sequence, f.heard = b.Sequence, now
+	return Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: f.revision}, true, nil
+}
+
+// Heard is when the newest beat came, by which this node has promised all elections of the set that
+// were in it by then; 0 before the first.
+func (f *Follower) Heard() elector.Time { return f.heard }
+
+// Has reports whether an election is followed in that term.
+func (f *Follower) Has(group string, term lsn.Term) bool {
+	return f.set[group].term == term && term != 0
+}
+
+// Groups are the names of the elections of the set, sorted.
+func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
+
+// Len is the number of elections of the set.
+func (f *Follower) Len() int { return len(f.set) }
+
+func (m followed) what() What {
+	if m.observes {
+		return Observe
+	}
+	return Join
+}
+
+// hash is what one election adds to the hash of a set; 0 for an election that is not in it.
+func (m followed) hash(group string) uint64 {
+	if m.term == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(group)) // never fails
+	sum := h.Sum64() ^ uint64(m.term)*0x9e3779b97f4a7c15
+	if m.observes {
+		sum ^= 1 << 63
+	}
+	return sum * 0xbf58476d1ce4e5b9
+}

@@ -1,0 +1,127 @@
+package pair
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Leader is the end of a direction that leads. Its mirror of the followed set is what that was at
+// some moment: only changes that were read from the link move it (P8), never this end's elections.
+type Leader struct {
+	set      map[string]*mirrored
+	order    []*mirrored // for Look
+	looked   int         // where Look goes on
+	revision uint64
+	hash     uint64
+	sequence uint64       // of the newest beat
+	sent     elector.Time // when that was sent
+	counted  elector.Time // when the newest beat was sent whose ack counts; 0 for none
+	early    Ack          // the newest ack above the revision that was read; zero for none
+}
+
+type mirrored struct {
+	followed
+
+	group string
+	index int // in order
+}
+
+// NewLeader returns the end of a new session.
+func NewLeader() *Leader { return &Leader{set: map[string]*mirrored{}} }
+
+// Read takes the next change of the followed set from the link. The error is ErrGap, and says that
+// the session must end.
+func (l *Leader) Read(c Change) error {
+	if c.Revision != l.revision+1 || (c.What == Leave) != (c.Term == 0) {
+		return fmt.Errorf("%w: %s, after revision %d", ErrGap, c, l.revision)
+	}
+	l.revision = c.Revision
+	m := l.set[c.Group]
+	switch c.What {
+	case Join, Observe:
+		if m == nil {
+			m = &mirrored{group: c.Group, index: len(l.order)}
+			l.set[c.Group], l.order = m, append(l.order, m)
+		}
+		l.hash -= m.hash(m.group)
+		m.followed = followed{c.Term, c.What == Observe}
+		l.hash += m.hash(m.group)
+	case Leave:
+		if m == nil {
+			return fmt.Errorf("%w: %s, and it is not followed", ErrGap, c)
+		}
+		l.hash -= m.hash(m.group)
+		last := l.order[len(l.order)-1]
+		l.order[m.index], last.index = last, m.index
+		l.order[len(l.order)-1] = nil
+		l.order = l.order[:len(l.order)-1]
+		delete(l.set, c.Group)
+	}
+	if l.early != (Ack{}) && l.early.Revision <= l.revision {
+		l.counted, l.early = max(l.counted, l.early.SentAt), Ack{}
+	}
+	return nil
+}
+
+// Beat returns the next beat, to be sent at now. It was scheduled late before that.
+func (l *Leader) Beat(now elector.Time, period, late time.Duration) Beat {
+	l.sequence++
+	l.sent = now
+	return Beat{
+		Sequence: l.sequence, SentAt: now, Period: period, Late: late,
+		Revision: l.revision, Hash: l.hash,
+	}
+}
+
+// Acked takes an ack in any order: P4. One above the revision that was read is kept until the link
+// has come so far. The result is false for the echo of a beat that was never sent, which changes
+// nothing.
+func (l *Leader) Acked(a Ack) bool {
+	if a.Sequence == 0 || a.Sequence > l.sequence || a.SentAt > l.sent {
+		return false
+	}
+	if a.Revision <= l.revision {
+		l.counted = max(l.counted, a.SentAt)
+	} else if a.SentAt > l.early.SentAt {
+		l.early = a
+	}
+	return true
+}
+
+// Support is the send time of the newest beat that counts as acked for an election which this node
+// leads in term: P4. It is 0 if there is none, or the other node does not follow in that term, or
+// only observes.
+func (l *Leader) Support(group string, term lsn.Term) elector.Time {
+	if m := l.set[group]; m == nil || m.term != term || m.observes {
+		return 0
+	}
+	return l.counted
+}
+
+// Counted is the send time of the newest beat whose ack counts; 0 for none.
+func (l *Leader) Counted() elector.Time { return l.counted }
+
+// Follows reports whether the other node follows an election in that term, as far as was read.
+func (l *Leader) Follows(group string, term lsn.Term) bool {
+	m := l.set[group]
+	return m != nil && m.term == term
+}
+
+// Len is the number of elections of the mirror. Without any no beat needs to be sent.
+func (l *Leader) Len() int { return len(l.order) }
+
+// Look shows the next at most n elections of the mirror to look, so that all had their turn after
+// some calls: P8.
+func (l *Leader) Look(n int, look func(group string, term lsn.Term)) {
+	for range min(n, len(l.order)) {
+		if l.looked >= len(l.order) {
+			l.looked = 0
+		}
+		m := l.order[l.looked]
+		l.looked++
+		look(m.group, m.term)
+	}
+}
