@@ -19,7 +19,9 @@ type Leader struct {
 	sequence uint64       // of the newest beat
 	sent     elector.Time // when that was sent
 	counted  elector.Time // when the newest beat was sent whose ack counts; 0 for none
-	early    Ack          // the newest ack above the revision that was read; zero for none
+	// early are acks above the revision that was read, zero for none: the first one that came, and
+	// the newest. With the newest alone, changes in every period would let none count.
+	early [2]Ack
 }
 
 type mirrored struct {
@@ -60,8 +62,9 @@ func (l *Leader) Read(c Change) error {
 		l.order = l.order[:len(l.order)-1]
 		delete(l.set, c.Group)
 	}
-	if l.early != (Ack{}) && l.early.Revision <= l.revision {
-		l.counted, l.early = max(l.counted, l.early.SentAt), Ack{}
+	for l.early[0] != (Ack{}) && l.early[0].Revision <= l.revision {
+		l.counted = max(l.counted, l.early[0].SentAt)
+		l.early = [2]Ack{l.early[1]}
 	}
 	return nil
 }
@@ -76,17 +79,20 @@ func (l *Leader) Beat(now elector.Time, period, late time.Duration) Beat {
 	}
 }
 
-// Acked takes an ack in any order: P4. One above the revision that was read is kept until the link
-// has come so far. The result is false for the echo of a beat that was never sent, which changes
+// Acked takes an ack in any order: P4. One above the revision that was read waits until the link has
+// come so far. The result is false for the echo of a beat that was never sent, which changes
 // nothing.
 func (l *Leader) Acked(a Ack) bool {
 	if a.Sequence == 0 || a.Sequence > l.sequence || a.SentAt > l.sent {
 		return false
 	}
-	if a.Revision <= l.revision {
+	switch {
+	case a.Revision <= l.revision:
 		l.counted = max(l.counted, a.SentAt)
-	} else if a.SentAt > l.early.SentAt {
-		l.early = a
+	case l.early[0] == (Ack{}):
+		l.early[0] = a
+	case a.SentAt > l.early[1].SentAt:
+		l.early[1] = a
 	}
 	return true
 }
