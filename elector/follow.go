@@ -71,9 +71,13 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
 	}
+	carried := f.Carried && !news
 	*f = followerState{} // a literal with the fields would be built elsewhere and copied
 	f.Leader, f.LeaderTerm, f.HeardAt = from, msg.Term, s.Now
-	f.SilentAt, f.Period = m.silentAt(from, msg), msg.Period
+	f.Period, f.Carried = msg.Period, carried
+	if !carried {
+		f.SilentAt = m.silentAt(from, msg)
+	}
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN
 	}
@@ -83,14 +87,8 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	m.heardRecord(from, msg)
 	if m.set.mayVote && !m.mayHaveMoved(msg.Term) {
 		m.promiseTo(from, msg.Term)
-		ack := Message{
-			Kind: HeartbeatAck, Term: msg.Term,
-			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
-			Priority: s.Priority, MayStand: m.mayStand(), Cold: s.Cold, Reach: uint8(m.reach()),
-			Period: m.wantedPeriod(from),
-		}
-		m.acknowledge(&ack)
-		m.send(from, &ack)
+		ack := m.ackOf(msg.Sequence, msg.SentAt)
+		m.sendAck(&ack)
 	}
 }
 
@@ -128,8 +126,8 @@ func (m *Machine) heldUp(late time.Duration) {
 
 func (m *Machine) forgetLeader() {
 	f := &m.state.Follower
-	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
-	f.AwaitedLeader, f.SilentAt = "", 0
+	f.Leader, f.LeaderTerm, f.HeardAt, f.Carried = "", lsn.Term(0), 0, false
+	f.AwaitedLeader, f.SilentAt, f.SayAt = "", 0, 0
 }
 
 // linkUp tells the other end of a new link what it has missed (§7.8): a heartbeat, the
@@ -138,6 +136,8 @@ func (m *Machine) linkUp(peer NodeID) {
 	s := &m.state
 	voter, isVoter := m.voter(peer)
 	m.notePresent(peer)
+	m.uncarry(peer) // the session has ended
+	s.Leader.Covered = false
 	if isVoter && s.Role != Dormant {
 		m.tellFloor(peer)
 	}

@@ -33,7 +33,11 @@ func (m *Machine) heartbeatAll() {
 	m.slowDown()
 	l.Sequence++
 	l.BroadcastAt = m.nextBroadcast()
+	repeats := m.repeats()
 	m.heartbeat(AllMembers, late)
+	if n := len(m.eff.Messages); n > 0 { // it is held if the term is not on disk yet
+		m.eff.Messages[n-1].Repeats = repeats
+	}
 	if l.Writing.Change.Add.Node != "" {
 		m.offerNewcomer()
 	}
@@ -42,11 +46,14 @@ func (m *Machine) heartbeatAll() {
 // heartbeat asserts leadership to one node, or to all. To one node it repeats the newest
 // broadcast, in case the node has missed it; otherwise its detector ignores the repetition.
 func (m *Machine) heartbeat(to NodeID, late time.Duration) {
-	l := &m.state.Leader
+	l, tell := &m.state.Leader, m.asserts()
+	if to == AllMembers {
+		l.Told = tell
+	}
 	m.send(to, &Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
-		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
-		Period: l.Period, Late: late, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
+		Sequence: l.Sequence, SentAt: m.state.Now, LSN: tell.LSN, Successor: tell.Successor,
+		Period: tell.Period, Late: late, Record: tell.Record, Committed: tell.Committed,
 	})
 }
 
@@ -176,7 +183,7 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 // goes on.
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := &m.state.Leader
-	l.Term, l.Reaffirm = term, ballot{}
+	l.Term, l.Reaffirm, l.Covered = term, ballot{}, false
 	w := &l.Writing // §15.6: an election here, too
 	*w = writing{Kept: w.Kept, Met: w.Met, Bind: w.Bind, Change: w.Change}
 	m.state.SeenLSN = lsn.LSN{Term: term}

@@ -52,11 +52,20 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	m.state.Now = max(now, m.state.Now, 1)
 	m.random = entropy
 
+	if in, ok := in.(Backed); ok {
+		m.backed(in) // it came before the lease ended
+	}
 	// A leader that slept past its lease finds out before it does anything else.
 	m.checkLease()
 	switch in := in.(type) {
 	case Start:
 		m.start(in)
+	case Carry:
+		m.carry(in)
+	case Lose:
+		m.lose(in)
+	case Covered:
+		m.state.Leader.Covered = in.All && m.state.Role == Leader
 	case Received:
 		m.receive(in.From, in.Identity, &in.Message)
 	case LinkUp:
@@ -102,6 +111,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	if m.state.Leaving && m.state.Role != Leader {
 		m.leave() // a Stop waited for guarded work, and the leadership ended first
 	}
+	m.tellNews()
 	m.eff.Wake = m.nextDeadline()
 	return m.eff
 }
@@ -190,7 +200,7 @@ func (m *Machine) expire() {
 		}
 		switch {
 		case s.Role != Leader:
-		case s.Now >= s.Leader.BroadcastAt:
+		case due(s.Leader.BroadcastAt, s.Now):
 			m.considerHandover()
 			m.advance()
 			m.heartbeatAll()
@@ -213,9 +223,13 @@ func (m *Machine) nextDeadline() Time {
 		return Never
 	}
 	f, c, l := &s.Follower, &s.Candidate, &s.Leader // all zero unless this is the role
+	lease := l.LeaseEnd
+	if l.Covered && l.BroadcastAt == 0 {
+		lease = 0 // the driver watches it
+	}
 	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(f.RoundEnd),
-		armed(f.StandAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt), armed(l.LeaseEnd),
-		armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
+		armed(f.StandAt), armed(f.SayAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt),
+		armed(lease), armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
 }
 
 // armed orders deadlines: 0, which is not armed, after all others.

@@ -108,7 +108,13 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	} {
 		*at = min(*at, 1)
 	}
-	s.Leader.Confirm.Unsure = 0 // nobody asks for a proof
+	s.Leader.Confirm = zero.Leader.Confirm // nobody asks for a proof
+	if f := &s.Follower; !f.Carried {
+		f.Said, f.SaidAt, f.Echoed, f.EchoedAt = zero.Follower.Said, 0, 0, 0
+	}
+	if !s.Leader.Covered {
+		s.Leader.Told = zero.Leader.Told
+	}
 	for v := range x.nodes {
 		if past(s.Leader.FitSince[v], elector.Time(x.timing.Promise())) {
 			s.Leader.FitSince[v] = 1

@@ -76,6 +76,13 @@ type followerState struct {
 	Period        time.Duration // that it announced; 0 by an older build
 	AwaitedLeader NodeID        // whom it voted for and has not heard a heartbeat from yet
 	SilentAt      Time          // when the leader, or without one the awaited one, is given up
+	Carried       bool          // beats speak for the leader, and the pair's detector watches it: §16
+
+	Said     said   // in the newest acknowledgement to the leader
+	SaidAt   Time   // when that was sent
+	SayAt    Time   // when the next one is due, with news for a leader whose pair carries; 0: never
+	Echoed   uint64 // sequence of the heartbeat that the newest acknowledgement echoed ...
+	EchoedAt Time   // ... and when its leader sent that
 
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
@@ -112,6 +119,8 @@ type leaderState struct {
 	SlowSince   Time                              // since when a longer one would do; 0: it would not
 	LeaseEnd    Time
 	Support     support
+	Covered     bool                      // beats speak for this leader to all members: §16
+	Told        asserted                  // in the newest heartbeat to all
 	MayStand    scouting.Voters           // whose newest ack said that it may stand
 	Cold        scouting.Voters           // whose newest ack said that it is not prepared
 	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum

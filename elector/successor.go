@@ -82,9 +82,7 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	case lapsed || l.FitSince[voter] == 0:
 		l.FitSince[voter] = m.state.Now
 	}
-	if since := l.FitSince[voter]; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
-		l.Settled = l.Settled.With(voter)
-	}
+	m.noteSettled(voter)
 	l.Priority[voter] = saturate(msg.Priority)
 }
 

@@ -174,5 +174,7 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 	if f.Leader == id {
 		wait = m.cfg.Timing.Inactivity()
 	}
-	f.SilentAt = s.Now.Add(wait)
+	if !f.Carried {
+		f.SilentAt = s.Now.Add(wait)
+	}
 }
