@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -59,6 +60,9 @@ type Config struct {
 type Mesh interface {
 	Send(to elector.NodeID, group string, m elector.Message) bool
 	Notify(to elector.NodeID, n netmesh.Note) bool
+	Change(to elector.NodeID, session uint64, changes []pair.Change) bool
+	Beat(to elector.NodeID, session uint64, b pair.Beat) bool
+	Ack(to elector.NodeID, session uint64, a pair.Ack) bool
 	Disconnect(peer elector.NodeID, why string)
 }
 
@@ -83,6 +87,8 @@ type common struct {
 	persister *persister
 	waiting   waiting
 	calls     calls
+	classesMu sync.Mutex
+	classes   map[string]*class // by configuration
 	paused    atomic.Pointer[pause]
 	health    atomic.Pointer[string] // why the probes find the node unfit; nil before the first result
 	done      chan struct{}          // closed when the node takes part in no election any more
@@ -111,6 +117,7 @@ func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
+		classes: map[string]*class{},
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{
