@@ -187,7 +187,14 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // Valid reports whether this leadership excludes every other one at this moment: the clock is read
 // at every call. It stays true from when Context is canceled until Deadline, so that the work can
 // stop in order.
-func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end.Load()) }
+func (l *Leadership) Valid() bool {
+	now := l.e.n.loop.Now()
+	if now < elector.Time(l.end.Load()) {
+		return true
+	}
+	l.e.p.State() // the lease that many elections share may have moved on
+	return now < elector.Time(l.end.Load())
+}
 
 // Deadline is the time when the leadership ends. Heartbeats move it on until Context is canceled;
 // from then on it never becomes later. If Context was canceled because the lease had ended or was
@@ -197,6 +204,7 @@ func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end
 func (l *Leadership) Deadline() time.Time {
 	wall := time.Now() // read first, so that the result is never later than the deadline
 	now := l.e.n.loop.Now()
+	l.e.p.State() // the lease that many elections share may have moved on
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.deadline == elector.Never {

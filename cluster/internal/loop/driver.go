@@ -358,7 +358,9 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	case elector.Died:
 		s.In = in
 	case elector.Carry:
-		s.In = in
+		if !g.pairing.Observes { // who observes promises nothing
+			s.In = in
+		}
 	case elector.Persisted:
 		s.In = in
 	}

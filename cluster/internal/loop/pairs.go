@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/elector/pair"
@@ -172,6 +173,28 @@ func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 			g.carried, g.heard = true, 0
 			d.bringUpToDate(g)
 		}
+	}
+	if d.Hooks.Stepped != nil {
+		d.showBeat(s)
+	}
+}
+
+// showBeat shows a test what a beat promises, although the machines learn of it later.
+func (d *Driver) showBeat(s *session) {
+	for _, name := range s.follows.Groups() {
+		g := d.groups[name]
+		if g == nil || g.session != s || !g.carried || g.pairing.Observes {
+			continue
+		}
+		state := g.machine.State()
+		state.Now = d.Now()
+		if p := &state.Promise; p.To == s.peer {
+			p.Until = max(p.Until, s.follows.Heard().Add(g.promise()))
+		}
+		d.Hooks.Stepped(testhook.Step{
+			Group: name, In: elector.Carry{Peer: s.peer, Term: g.pairing.Term, At: s.follows.Heard()},
+			Effects: &elector.Effects{}, State: state, Lease: g.machine.Lease(),
+		})
 	}
 }
 
