@@ -34,7 +34,6 @@ type Driver struct {
 	leases     []*lease                    // of quiet leaderships; few
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
-	resetAt    elector.Time                // when a session ended last because its ends differed
 	news       []told                      // what not all elections were told yet; toldBefore were before
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
