@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// A Selection says which open elections are listed one by one. The zero value selects all: the
+// default one first, then the others by name.
+type Selection struct {
+	Group  string // this election alone; the rest counts for nothing then
+	Prefix string // those whose names begin with it
+	After  string // those whose names come after it, in the order of bytes
+	Limit  int    // at most so many of them, the first ones by name; 0 for no limit
+	// Few, if it is not 0, is the most that are listed. Of more than that, only the default election
+	// and Top others are: those that have had no leader for the longest time and then those whose
+	// newest transition is the youngest. Sums has the rest.
+	Few int
+	Top int
+}
+
+// Sums says what all elections of a Selection come to, with or without a list of them.
+type Sums struct {
+	Open    int            `json:"open"`
+	Roles   map[string]int `json:"roles"`   // how many by this node's role
+	Leaders map[NodeID]int `json:"leaders"` // how many by the leader that this node is or follows
+	Leading int            `json:"leading"` // those that this node leads, with a valid lease
+	// WithoutLeader counts those in which this node knows no leader; LongestWithout is for how long
+	// that has been so where it has been so for longest.
+	WithoutLeader  int     `json:"without_leader"`
+	LongestWithout Seconds `json:"longest_without_leader_s"`
+	// VotersBehind counts those that this node leads and in which a voter lacks the newest record,
+	// VotersChange those in which the voters are being changed, and VotersUnlike those that have
+	// other voters than the configuration.
+	VotersBehind int      `json:"voters_behind,omitempty"`
+	VotersChange int      `json:"voters_change,omitempty"`
+	VotersUnlike int      `json:"voters_unlike_configuration,omitempty"`
+	QoSUnmet     int      `json:"qos_unmet,omitempty"`    // those whose ElectionConfig.QoS is not met
+	WorkOverdue  int      `json:"work_overdue,omitempty"` // those whose guarded work goes on too long
+	WorkEnds     uint64   `json:"work_ends,omitempty"`    // how often the work of Run ended by itself
+	HighestTerm  lsn.Term `json:"highest_term"`
+	Quorum       int      `json:"quorum"` // the largest
+	// Unlisted says that there were more than Selection.Few.
+	Unlisted bool `json:"-"`
+}
+
+// look calls list for each election that is to be listed, and sums up all that are selected. next is
+// the last one of a page after which there are more, otherwise "".
+func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next string) {
+	sums = Sums{Roles: map[string]int{}, Leaders: map[NodeID]int{}}
+	all := n.selected(sel)
+	if sel.Limit > 0 && len(all) > sel.Limit {
+		all, next = all[:sel.Limit], all[sel.Limit-1].Name
+	}
+	i := slices.IndexFunc(all, func(e *loop.Election) bool { return e.Name == DefaultGroup })
+	if i > 0 && sel.Limit == 0 && sel.After == "" {
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, n.election.p)
+	}
+	sums.Unlisted = sel.Few > 0 && len(all) > sel.Few
+	var top []*loop.Snapshot
+	configured := slices.Sorted(slices.Values(n.cfg.Voters))
+	for s := range n.loop.Snapshots(all) {
+		sums.add(s, configured)
+		if !sums.Unlisted || s.Name == DefaultGroup {
+			list(s)
+		} else if at, _ := slices.BinarySearchFunc(top, s, byNotability); at < sel.Top {
+			kept := *s
+			top = slices.Insert(top, at, &kept)
+			top = top[:min(len(top), sel.Top)]
+		}
+	}
+	for _, s := range top {
+		list(s)
+	}
+	return sums, next
+}
+
+// selected returns the elections that may be selected, sorted by name.
+func (n *Node) selected(sel Selection) []*loop.Election {
+	if sel.Group == "" {
+		return n.loop.Elections(func(name string) bool {
+			return strings.HasPrefix(name, sel.Prefix) && name > sel.After
+		})
+	}
+	if e := n.loop.Find(sel.Group); e != nil {
+		return []*loop.Election{e}
+	}
+	return nil
+}
+
+// byNotability orders elections as Selection.Few says.
+func byNotability(a, b *loop.Snapshot) int {
+	return cmp.Or(cmp.Compare(b.Leaderless, a.Leaderless), b.Since.Compare(a.Since),
+		strings.Compare(a.Name, b.Name))
+}
+
+// add counts an election. configured are the voters of the configuration, sorted.
+func (t *Sums) add(s *loop.Snapshot, configured []NodeID) {
+	t.Open++
+	t.Roles[s.Role.String()]++
+	t.HighestTerm, t.Quorum = max(t.HighestTerm, s.Term), max(t.Quorum, s.Quorum)
+	t.WorkEnds += s.WorkEnded().Count
+	t.LongestWithout = max(t.LongestWithout, seconds(s.Leaderless))
+	if s.Leader != "" {
+		t.Leaders[s.Leader]++
+	}
+	for _, c := range []struct {
+		count *int
+		is    bool
+	}{
+		{&t.Leading, s.Now < s.Work.LeaseEnd}, {&t.WithoutLeader, s.Leader == ""},
+		{&t.VotersBehind, len(s.Record.Behind) > 0},
+		{&t.VotersChange, s.Record.Change != elector.ChangeVoters{}},
+		{&t.VotersUnlike, hasOtherVoters(s, configured)},
+		{&t.QoSUnmet, s.Quality != nil && s.Quality.Unmet != nil},
+		{&t.WorkOverdue, s.Work.Phase == leadership.Overdue},
+	} {
+		if c.is {
+			*c.count++
+		}
+	}
+}
