@@ -68,7 +68,7 @@ func TestManyElectionsLoseTheirLeaderInFewLines(t *testing.T) {
 		time.Sleep(2 * election)
 		more, _ := logs.lines("b", " transition:")
 		sums, all := logs.lines("b", " transitions:")
-		require.LessOrEqual(t, len(more)-len(singles), 400, "200 in each of at most two seconds")
+		require.LessOrEqual(t, len(more)-len(singles), 200, "100 in each of at most two seconds")
 		require.Equal(t, count+1, len(more)-len(singles)+all-counted, "each is told or counted")
 		last := sums[len(sums)-1]
 		for _, part := range []string{"from=FOLLOWER", "to=FOLLOWER", "leader= lost=a "} {

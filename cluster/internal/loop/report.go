@@ -59,7 +59,7 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 
 // mostAtATime is how many transitions of a second are logged and recorded one by one. A node that
 // dies ends tens of thousands of leaderships at a time.
-const mostAtATime = 200
+const mostAtATime = 100
 
 // transitionKind is what transitions of many elections have in common.
 type transitionKind struct {
