@@ -41,6 +41,7 @@ type Sums struct {
 	VotersBehind int      `json:"voters_behind,omitempty"`
 	VotersChange int      `json:"voters_change,omitempty"`
 	VotersUnlike int      `json:"voters_unlike_configuration,omitempty"`
+	NotCounted   int      `json:"not_counted,omitempty"`  // those whose RecordStatus.Uncounted has this node
 	QoSUnmet     int      `json:"qos_unmet,omitempty"`    // those whose ElectionConfig.QoS is not met
 	WorkOverdue  int      `json:"work_overdue,omitempty"` // those whose guarded work goes on too long
 	WorkEnds     uint64   `json:"work_ends,omitempty"`    // how often the work of Run ended by itself
@@ -67,6 +68,9 @@ func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next s
 	configured := slices.Sorted(slices.Values(n.cfg.Voters))
 	for s := range n.loop.Snapshots(all) {
 		sums.add(s, configured)
+		if slices.Contains(n.uncounted(s, nil), n.cfg.Node) {
+			sums.NotCounted++
+		}
 		if !sums.Unlisted || s.Name == DefaultGroup {
 			list(s)
 		} else if at, _ := slices.BinarySearchFunc(top, s, byNotability); at < sel.Top {
@@ -79,6 +83,19 @@ func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next s
 		list(s)
 	}
 	return sums, next
+}
+
+// Elections returns the open elections of a selection by name, however many they are: Few and Top
+// count for nothing.
+func (n *Node) Elections(sel Selection) (open []*Election) {
+	all := n.selected(sel)
+	if sel.Limit > 0 {
+		all = all[:min(len(all), sel.Limit)]
+	}
+	for _, p := range all {
+		open = append(open, &Election{n, p})
+	}
+	return open
 }
 
 // selected returns the elections that may be selected, sorted by name.

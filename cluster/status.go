@@ -192,6 +192,7 @@ func (n *Node) StatusOf(sel Selection) Status {
 			st.AnomalyAges[kind] = seconds(time.Since(a.Newest))
 		}
 	}
+	st.Groups = []GroupStatus{}
 	var sums Sums
 	sums, st.Next = n.look(sel, func(s *loop.Snapshot) {
 		st.Groups = append(st.Groups, n.groupStatus(s, st.Members))

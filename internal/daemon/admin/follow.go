@@ -18,9 +18,14 @@ type Stream struct {
 	// After is the id of the newest event that was seen; Follow keeps it up to date. "" begins
 	// with the events from now on.
 	After string
+	// Group, Prefix and Kinds say which events there are: of one election, of those whose names begin
+	// so, of these kinds. The zero values stand for all; an older node sends all.
+	Group, Prefix string
+	Kinds         []string
 	// Ready is called once connected, before any event. It may be nil.
 	Ready func()
-	// Event gets each transition, in order. It and the rest may be nil.
+	// Event gets each transition in order, or masses of them: see Event.Transitions. It and the rest
+	// may be nil.
 	Event func(Event)
 	// Reset is called instead where events are gone.
 	Reset func(Reset)
@@ -44,7 +49,13 @@ func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	resp, err := c.send(alive, http.MethodGet, "/v1/events?after="+url.QueryEscape(s.After), nil)
+	query := url.Values{"after": {s.After}, "kind": s.Kinds}
+	for name, value := range map[string]string{"group": s.Group, "prefix": s.Prefix} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	resp, err := c.send(alive, http.MethodGet, "/v1/events?"+query.Encode(), nil)
 	if err != nil {
 		return errors.Join(err, context.Cause(alive))
 	}
@@ -90,7 +101,7 @@ func (s *Stream) read(body io.Reader, heard func()) error {
 // heard passes an event on, if somebody wants its kind.
 func (s *Stream) heard(kind string, data io.Reader) error {
 	switch kind {
-	case "transition":
+	case "transition", masses:
 		return pass(data, s.Event)
 	case "reset":
 		return pass(data, s.Reset)
