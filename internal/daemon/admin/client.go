@@ -83,10 +83,10 @@ func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
 // older node lists all.
 func (c *Client) StatusOf(ctx context.Context, sel cluster.Selection) (st cluster.Status, err error) {
 	query := queryOf(sel)
-	if query == "" {
+	if len(query) == 0 {
 		return c.status(ctx, http.MethodGet, "/v1/status", nil)
 	}
-	err = c.do(ctx, http.MethodGet, "/v1/status"+query, nil, &st)
+	err = c.do(ctx, http.MethodGet, "/v1/status?"+query.Encode(), nil, &st)
 	if err == nil && st.Node == "" {
 		err = c.noNode()
 	}

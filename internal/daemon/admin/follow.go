@@ -37,6 +37,22 @@ type Stream struct {
 	Probe func(ProbeEvent)
 }
 
+// Check returns what is wrong with Group, Prefix and Kinds.
+func (s *Stream) Check() error {
+	_, err := filterIn(s.query())
+	return err
+}
+
+func (s *Stream) query() url.Values {
+	query := url.Values{"after": {s.After}, "kind": s.Kinds}
+	for name, value := range map[string]string{"group": s.Group, "prefix": s.Prefix} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
 // maxSilence is the time without a sign of life after which a stream counts as dead.
 const maxSilence = 5 * keepAlive / 2
 
@@ -49,13 +65,7 @@ func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	query := url.Values{"after": {s.After}, "kind": s.Kinds}
-	for name, value := range map[string]string{"group": s.Group, "prefix": s.Prefix} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	resp, err := c.send(alive, http.MethodGet, "/v1/events?"+query.Encode(), nil)
+	resp, err := c.send(alive, http.MethodGet, "/v1/events?"+s.query().Encode(), nil)
 	if err != nil {
 		return errors.Join(err, context.Cause(alive))
 	}

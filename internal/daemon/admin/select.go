@@ -50,8 +50,14 @@ func selectionIn(q url.Values) (cluster.Selection, error) {
 	return sel, err
 }
 
-// queryOf is the query that selectionIn reads; "" for a summary.
-func queryOf(sel cluster.Selection) string {
+// CheckSelection returns what is wrong with a selection that a node is to be asked for.
+func CheckSelection(sel cluster.Selection) error {
+	_, err := selectionIn(queryOf(sel))
+	return err
+}
+
+// queryOf is the query that selectionIn reads; it is empty for a summary.
+func queryOf(sel cluster.Selection) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
 		"group": sel.Group, "prefix": sel.Prefix, "after": sel.After,
@@ -61,10 +67,7 @@ func queryOf(sel cluster.Selection) string {
 			q.Set(name, value)
 		}
 	}
-	if len(q) == 0 {
-		return ""
-	}
-	return "?" + q.Encode()
+	return q
 }
 
 // eventKinds are those of events by which a stream may be filtered.

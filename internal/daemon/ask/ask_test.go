@@ -204,9 +204,9 @@ func TestOneElectionOfManyIsShown(t *testing.T) {
 		Group: "jobs", Role: "LEADER", Leader: "n1", Leading: true, Term: 9,
 		Voters: nodes[0].Groups[0].Voters,
 	})
-	_, err := at(nodes[0].AdminAddr).Status(t.Context(), "mail")
+	_, err := at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "mail"})
 	require.ErrorAs(t, err, new(config.UsageError))
-	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), "jobs")
+	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "jobs"})
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))
