@@ -211,16 +211,10 @@ func recordStatus(s *loop.Snapshot, configured, uncounted []NodeID) *RecordStatu
 	case r.Change.Remove != "":
 		st.Change = "remove " + string(r.Change.Remove)
 	}
-	if hasOtherVoters(s, slices.Sorted(slices.Values(configured))) {
+	if len(configured) > 0 && !slices.Equal(slices.Sorted(slices.Values(configured)), s.Electorate) {
 		st.Configured = configured
 	}
 	return st
-}
-
-// hasOtherVoters reports whether a record has other voters than a configuration, which is sorted.
-func hasOtherVoters(s *loop.Snapshot, configured []NodeID) bool {
-	return len(configured) > 0 && !s.Record.Accepted.LSN.IsZero() &&
-		!slices.Equal(configured, s.Electorate)
 }
 
 // uncounted returns RecordStatus.Uncounted.

@@ -27,32 +27,27 @@ type Selection struct {
 
 // Sums says what all elections of a Selection come to, with or without a list of them.
 type Sums struct {
-	Open    int            `json:"open"`
-	Roles   map[string]int `json:"roles"`   // how many by this node's role
-	Leaders map[NodeID]int `json:"leaders"` // how many by the leader that this node is or follows
-	Leading int            `json:"leading"` // those that this node leads, with a valid lease
-	// WithoutLeader counts those in which this node knows no leader; LongestWithout is for how long
-	// that has been so where it has been so for longest.
-	WithoutLeader  int     `json:"without_leader"`
-	LongestWithout Seconds `json:"longest_without_leader_s"`
-	// VotersBehind counts those that this node leads and in which a voter lacks the newest record,
-	// VotersChange those in which the voters are being changed, and VotersUnlike those that have
-	// other voters than the configuration.
-	VotersBehind int      `json:"voters_behind,omitempty"`
-	VotersChange int      `json:"voters_change,omitempty"`
-	VotersUnlike int      `json:"voters_unlike_configuration,omitempty"`
-	NotCounted   int      `json:"not_counted,omitempty"`  // those whose RecordStatus.Uncounted has this node
-	QoSUnmet     int      `json:"qos_unmet,omitempty"`    // those whose ElectionConfig.QoS is not met
-	WorkOverdue  int      `json:"work_overdue,omitempty"` // those whose guarded work goes on too long
-	WorkEnds     uint64   `json:"work_ends,omitempty"`    // how often the work of Run ended by itself
-	HighestTerm  lsn.Term `json:"highest_term"`
-	Quorum       int      `json:"quorum"` // the largest
+	Open           int            `json:"open"`
+	Roles          map[string]int `json:"roles"`          // how many by this node's role
+	Leaders        map[NodeID]int `json:"leaders"`        // how many by the leader that it is or follows
+	Leading        int            `json:"leading"`        // those that it leads with a valid lease
+	WithoutLeader  int            `json:"without_leader"` // those in which it knows no leader
+	LongestWithout Seconds        `json:"longest_without_leader_s"`
+	HighestTerm    lsn.Term       `json:"highest_term"`
+	Quorum         int            `json:"quorum"` // the largest
+	// Those that this node leads and in which a voter lacks the newest record, those in which it
+	// changes the voters, and those whose record does not name its data directory.
+	VotersBehind int    `json:"voters_behind,omitempty"`
+	VotersChange int    `json:"voters_change,omitempty"`
+	NotCounted   int    `json:"not_counted,omitempty"`
+	WorkOverdue  int    `json:"work_overdue,omitempty"` // those whose guarded work goes on too long
+	WorkEnds     uint64 `json:"work_ends,omitempty"`    // how often the work of Run ended by itself
 	// Unlisted says that there were more than Selection.Few.
 	Unlisted bool `json:"-"`
 }
 
-// look calls list for each election that is to be listed, and sums up all that are selected. next is
-// the last one of a page after which there are more, otherwise "".
+// look calls list for each election that is to be listed, and sums up all that are selected. next
+// is the last one of a page after which there are more, otherwise "".
 func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next string) {
 	sums = Sums{Roles: map[string]int{}, Leaders: map[NodeID]int{}}
 	all := n.selected(sel)
@@ -65,12 +60,8 @@ func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next s
 	}
 	sums.Unlisted = sel.Few > 0 && len(all) > sel.Few
 	var top []*loop.Snapshot
-	configured := slices.Sorted(slices.Values(n.cfg.Voters))
 	for s := range n.loop.Snapshots(all) {
-		sums.add(s, configured)
-		if slices.Contains(n.uncounted(s, nil), n.cfg.Node) {
-			sums.NotCounted++
-		}
+		sums.add(s, slices.Contains(n.uncounted(s, nil), n.cfg.Node))
 		if !sums.Unlisted || s.Name == DefaultGroup {
 			list(s)
 		} else if at, _ := slices.BinarySearchFunc(top, s, byNotability); at < sel.Top {
@@ -117,8 +108,8 @@ func byNotability(a, b *loop.Snapshot) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// add counts an election. configured are the voters of the configuration, sorted.
-func (t *Sums) add(s *loop.Snapshot, configured []NodeID) {
+// add counts an election, and whether this node counts for nothing there.
+func (t *Sums) add(s *loop.Snapshot, uncounted bool) {
 	t.Open++
 	t.Roles[s.Role.String()]++
 	t.HighestTerm, t.Quorum = max(t.HighestTerm, s.Term), max(t.Quorum, s.Quorum)
@@ -132,10 +123,8 @@ func (t *Sums) add(s *loop.Snapshot, configured []NodeID) {
 		is    bool
 	}{
 		{&t.Leading, s.Now < s.Work.LeaseEnd}, {&t.WithoutLeader, s.Leader == ""},
-		{&t.VotersBehind, len(s.Record.Behind) > 0},
+		{&t.VotersBehind, len(s.Record.Behind) > 0}, {&t.NotCounted, uncounted},
 		{&t.VotersChange, s.Record.Change != elector.ChangeVoters{}},
-		{&t.VotersUnlike, hasOtherVoters(s, configured)},
-		{&t.QoSUnmet, s.Quality != nil && s.Quality.Unmet != nil},
 		{&t.WorkOverdue, s.Work.Phase == leadership.Overdue},
 	} {
 		if c.is {

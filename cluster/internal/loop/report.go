@@ -24,7 +24,8 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 		if t.Peer != "" {
 			fields = append(fields, "peer", t.Peer)
 		}
-		level, passes := hclog.Info, d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, g.follows})
+		level := hclog.Info
+		passes := d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, g.follows})
 		if !passes {
 			level = hclog.Debug
 		}

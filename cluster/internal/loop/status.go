@@ -69,8 +69,8 @@ func (l *Loop) Snapshot(e *Election) (s Snapshot) {
 	return s
 }
 
-// Find returns the open election of that name; nil if there is none. Unlike Lookup it also works on a
-// node that has ended.
+// Find returns the open election of that name; nil if there is none. Unlike Lookup it also works on
+// a node that has ended.
 func (l *Loop) Find(name string) (e *Election) {
 	l.view(func(d *Driver) {
 		if g := d.groups[name]; g != nil {

@@ -79,9 +79,11 @@ func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
 	return c.StatusOf(ctx, cluster.Selection{})
 }
 
-// StatusOf asks for the node's status with the elections that are selected. Nodes choose Few, and an
-// older node lists all.
-func (c *Client) StatusOf(ctx context.Context, sel cluster.Selection) (st cluster.Status, err error) {
+// StatusOf asks for the node's status with the elections that are selected. Nodes choose Few, and
+// an older node lists all.
+func (c *Client) StatusOf(ctx context.Context, sel cluster.Selection) (
+	st cluster.Status, err error,
+) {
 	query := queryOf(sel)
 	if len(query) == 0 {
 		return c.status(ctx, http.MethodGet, "/v1/status", nil)

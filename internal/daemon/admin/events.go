@@ -115,8 +115,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
-	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal, filter: f, end: end,
-		status: func() cluster.Status { return s.Node.StatusOf(f.selection()) }}
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal, filter: f,
+		status: func() cluster.Status { return s.Node.StatusOf(f.selection()) }, end: end}
 	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
 		old.end() // the oldest stream of the source that has the most
 	}
@@ -151,7 +151,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxFollowed is of how many elections the journal has the records, besides those that readers name.
+// maxFollowed is of how many elections the journal has the records, besides those that a reader
+// names.
 const maxFollowed = 256
 
 // follow lets the journal have the records of an election, as long as it is open, and whether this
@@ -349,7 +350,7 @@ func (j *journal) take(e cluster.Event) {
 	}
 }
 
-// name notes a reader of one election alone, "" for none, until the function that it returns is called.
+// name notes a reader of one election alone, "" for none, until leave is called.
 func (j *journal) name(group string) (leave func()) {
 	count := func(by int) {
 		j.mu.Lock()

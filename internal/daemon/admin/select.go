@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -43,7 +44,7 @@ func selectionIn(q url.Values) (cluster.Selection, error) {
 	if q.Has("after") || q.Has("limit") {
 		sel.Few, sel.Limit = 0, number("limit", maxPage, page)
 	}
-	if others := []string{"prefix", "after", "limit", "top"}; sel.Group != "" &&
+	if others := []string{"prefix", "after", "limit", "top"}; q.Has("group") &&
 		slices.ContainsFunc(others, q.Has) {
 		err = fmt.Errorf("group names one election: leave %s out", strings.Join(others, ", "))
 	}
@@ -87,7 +88,7 @@ func filterIn(q url.Values) (f filter, err error) {
 		}
 	}
 	if f.group != "" && f.prefix != "" {
-		err = fmt.Errorf("group names one election: leave prefix out")
+		err = errors.New("group names one election: leave prefix out")
 	}
 	return f, err
 }

@@ -14,36 +14,22 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// row is one node's part in one election.
-type row struct {
-	node cluster.NodeID
-	cluster.GroupStatus
-}
-
-func rowsOf(answers []Answer) (rows []row) {
+// PrintElections writes a table of the elections that were selected, a line for each node that has
+// it open, and how to go on.
+func PrintElections(w io.Writer, answers []Answer) error {
+	rows, next := []string{}, ""
 	for _, a := range answering(answers) {
 		for _, g := range a.Status.Groups {
-			rows = append(rows, row{a.Node, g})
+			rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", g.Group, a.Node, g.Role,
+				cmp.Or(string(g.Leader), "-"), g.Term, g.Since.Duration().Round(time.Second)))
 		}
-	}
-	return rows
-}
-
-// PrintElections writes a table of the elections that were selected, a line for each node that has it
-// open, and how to go on.
-func PrintElections(w io.Writer, answers []Answer) error {
-	rows := rowsOf(answers)
-	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.Group, b.Group) })
-	next := ""
-	for _, a := range answering(answers) { // nodes may have others open, and end their pages elsewhere
 		if end := a.Status.Next; end != "" && (next == "" || end < next) {
-			next = end
+			next = end // nodes may have others open, and end their pages elsewhere
 		}
 	}
-	if next != "" {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return r.Group > next })
-	}
-	lines := slices.Concat(table(rows), manyElections(answers))
+	slices.Sort(rows)
+	rows = slices.Insert(rows, 0, "ELECTION\tNODE\tROLE\tLEADER\tTERM\tSINCE")
+	lines := slices.Concat(console.Columns(rows), manyElections(answers))
 	if next != "" {
 		lines = append(lines, "there are more: --after "+next)
 	}
@@ -51,17 +37,8 @@ func PrintElections(w io.Writer, answers []Answer) error {
 	return err
 }
 
-func table(rows []row) []string {
-	lines := []string{"ELECTION\tNODE\tROLE\tLEADER\tTERM\tSINCE"}
-	for _, r := range rows {
-		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", r.Group, r.node, r.Role,
-			cmp.Or(string(r.Leader), "-"), r.Term, r.Since.Duration().Round(time.Second)))
-	}
-	return console.Columns(lines)
-}
-
 // manyElections sums up the elections of nodes that have too many to list.
-func manyElections(answers []Answer) (lines []string) {
+func manyElections(answers []Answer) []string {
 	var all remarks
 	for _, a := range answering(answers) {
 		if a.Status.Elections != nil {
@@ -73,13 +50,13 @@ func manyElections(answers []Answer) (lines []string) {
 
 // sumsText describes sums in a line.
 func sumsText(t *cluster.Sums) string {
-	text := fmt.Sprintf("%s open", console.Count(t.Open, "election"))
+	text := console.Count(t.Open, "election") + " open"
 	for _, id := range slices.Sorted(maps.Keys(t.Leaders)) {
 		text += fmt.Sprintf(", %d led by %s", t.Leaders[id], id)
 	}
 	if t.WithoutLeader > 0 {
 		text += ", " + console.Alert(fmt.Sprintf("%d without leader", t.WithoutLeader)) +
-			fmt.Sprintf(" (for %s at most)", t.LongestWithout.Duration().Round(time.Second))
+			fmt.Sprintf(" for %s at most", t.LongestWithout.Duration().Round(time.Second))
 	}
 	return text
 }
@@ -87,63 +64,27 @@ func sumsText(t *cluster.Sums) string {
 // namedOf is how many elections a problem names.
 const namedOf = 3
 
-// trouble is what may be wrong in an election, and how a node counts it.
-type trouble struct {
-	level Level
-	kind  Kind
-	what  string
-	why   func(cluster.GroupStatus) string // "" if all is well
-	count func(*cluster.Sums) int
-}
-
-var troubles = []trouble{
-	{Fail, noLeader, "have no leader", func(g cluster.GroupStatus) string {
-		if g.Leader != "" {
-			return ""
-		}
-		return g.Explanation
-	}, func(t *cluster.Sums) int { return t.WithoutLeader }},
-	{Warn, recordBehind, "have a voter without the newest record", func(g cluster.GroupStatus) string {
-		if g.Record == nil {
-			return ""
-		}
-		return words.List(g.Record.Behind)
-	}, func(t *cluster.Sums) int { return t.VotersBehind }},
-	{Warn, qosNotMet, "do not meet the quality that was asked", func(g cluster.GroupStatus) string {
-		if g.QoS == nil || g.Since <= qosKnown {
-			return ""
-		}
-		return g.QoS.Unmet
-	}, func(t *cluster.Sums) int { return t.QoSUnmet }},
-}
-
-// elections reports what is wrong in elections besides the default one: for each node and trouble,
-// how many have it, the first ones, and why the first one has.
+// elections reports in how many elections besides the default one a node knows no leader, names the
+// first ones, and says why the first has none. Nodes that say the same share a line.
 func (s *survey) elections() {
-	for _, t := range troubles {
-		var found remarks
-		for _, a := range s.answered {
-			var names []string
-			why, count, isDefault := "", 0, 0
-			for _, g := range a.Status.Groups {
-				switch text := t.why(g); {
-				case text == "":
-				case g.Group == cluster.DefaultGroup: // other checks are about it
-					isDefault = 1
-				default:
-					names, why, count = append(names, g.Group), cmp.Or(why, text), count+1
-				}
-			}
-			if a.Status.Elections != nil {
-				count = max(count, t.count(a.Status.Elections)-isDefault)
-			}
-			if len(names) > 0 {
-				found.add(a.Node, fmt.Sprintf("%s %s, such as %s: %s", console.Count(count, "election"), t.what,
-					words.List(names[:min(len(names), namedOf)]), why))
+	var found remarks
+	for _, a := range s.answered {
+		count, names, why := 0, []string{}, ""
+		for _, g := range a.Status.Groups[1:] {
+			if g.Leader == "" {
+				count, names, why = count+1, append(names, g.Group), cmp.Or(why, g.Explanation)
 			}
 		}
-		for _, r := range found {
-			s.problem(t.level, t.kind, "elections", words.List(r.nodes), "%s", r.text)
+		if count == 0 {
+			continue
 		}
+		if all := a.Status.Elections; all != nil {
+			count = all.WithoutLeader
+		}
+		found.add(a.Node, fmt.Sprintf("%s without leader, such as %s: %s",
+			console.Count(count, "election"), words.List(names[:min(len(names), namedOf)]), why))
+	}
+	for _, r := range found {
+		s.problem(Fail, noLeader, "elections", words.List(r.nodes), "%s", r.text)
 	}
 }

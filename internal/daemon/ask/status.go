@@ -18,8 +18,9 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// Status returns the answers of all nodes, sorted by name, with the elections that are selected. With
-// a group, each status has that election alone, and a node that takes no part in it has no status.
+// Status returns the answers of all nodes, sorted by name, with the elections that are selected.
+// With a group, each status has that election alone, and a node that takes no part in it has no
+// status.
 func (c *Cluster) Status(ctx context.Context, sel cluster.Selection) ([]Answer, error) {
 	c.selection = sel
 	answers, err := c.All(ctx)

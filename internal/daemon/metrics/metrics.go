@@ -2,8 +2,8 @@
 // scrape reads the node's Stats and Status once.
 //
 // The number of series is bounded, whatever the number of elections and members, and however often
-// these change: see maxElections and maxPeers. Sums include all elections. docs/metrics.md describes
-// every metric.
+// these change: see maxElections and maxPeers. Sums include all elections. docs/metrics.md
+// describes every metric.
 package metrics
 
 import (
@@ -31,7 +31,7 @@ const (
 	// waiting scrapes must not pile up.
 	maxScrapes = 8
 	// maxElections bounds the elections with series of their own, at most twenty-seven each. If more
-	// are open, only the default one has: a choice of the others would change, and leave series behind.
+	// are open, only the default one has: a choice of others would change, and leave series behind.
 	maxElections = 200
 	// maxPeers bounds the members with series of their own, eight each: the voters, and the first of
 	// the observers by name.

@@ -72,7 +72,7 @@ func busy() told {
 			Sums: cluster.Sums{
 				Open: 1, Roles: map[string]int{"LEADER": 1}, Leading: 1, WorkOverdue: 1, WorkEnds: 8,
 				LongestWithout: 1.5, HighestTerm: 5, Quorum: 2,
-				VotersBehind: 1, VotersChange: 1, VotersUnlike: 1, QoSUnmet: 9,
+				VotersBehind: 1, VotersChange: 1,
 			},
 			Links: []netmesh.LinkStatus{{
 				Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: 3 * time.Millisecond, Loss: .25,
@@ -157,7 +157,8 @@ func TestTheSeriesOfElectionsAreBounded(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
 	var others []*cluster.Election
 	for _, c := range []struct{ open, listed int }{
-		{1, 1}, {2, 2}, {maxElections, maxElections}, {maxElections + 1, 1}, {maxElections, maxElections},
+		{1, 1}, {2, 2}, {maxElections, maxElections}, {maxElections + 1, 1},
+		{maxElections, maxElections},
 	} {
 		for len(others)+1 < c.open {
 			e, err := node.Election(fmt.Sprintf("a%04d", len(others)), cluster.ElectionConfig{})
