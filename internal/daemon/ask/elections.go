@@ -64,25 +64,25 @@ func sumsText(t *cluster.Sums) string {
 // namedOf is how many elections a problem names.
 const namedOf = 3
 
-// elections reports in how many elections besides the default one a node knows no leader, names the
-// first ones, and says why the first has none. Nodes that say the same share a line.
+// elections reports in how many elections besides the default one a node knows no leader: a line for
+// each reason, with the first elections. Nodes that say the same share a line.
 func (s *survey) elections() {
 	var found remarks
 	for _, a := range s.answered {
-		count, names, why := 0, []string{}, ""
+		var reasons remarks // of elections, not of nodes
 		for _, g := range a.Status.Groups[1:] {
 			if g.Leader == "" {
-				count, names, why = count+1, append(names, g.Group), cmp.Or(why, g.Explanation)
+				reasons.add(cluster.NodeID(g.Group), g.Explanation)
 			}
 		}
-		if count == 0 {
-			continue
+		for _, r := range reasons {
+			count := len(r.nodes)
+			if all := a.Status.Elections; all != nil {
+				count = all.WithoutLeader
+			}
+			found.add(a.Node, fmt.Sprintf("%s without leader, such as %s: %s",
+				console.Count(count, "election"), words.List(r.nodes[:min(len(r.nodes), namedOf)]), r.text))
 		}
-		if all := a.Status.Elections; all != nil {
-			count = all.WithoutLeader
-		}
-		found.add(a.Node, fmt.Sprintf("%s without leader, such as %s: %s",
-			console.Count(count, "election"), words.List(names[:min(len(names), namedOf)]), why))
 	}
 	for _, r := range found {
 		s.problem(Fail, noLeader, "elections", words.List(r.nodes), "%s", r.text)

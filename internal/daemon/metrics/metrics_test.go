@@ -147,8 +147,8 @@ func TestALinkThatIsDownHasNoPings(t *testing.T) {
 	require.NotContains(t, said, "bmqelect_link_loss_ratio{")
 }
 
-// TestTheSeriesOfElectionsAreBounded opens and closes elections on a real node: as long as more than
-// maxElections are open, only the default one has series, and the sums have all.
+// TestTheSeriesOfElectionsAreBounded opens and closes elections on a real node: as long as more
+// than maxElections are open, only the default one has series, and the sums have all.
 func TestTheSeriesOfElectionsAreBounded(t *testing.T) {
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "a", Voters: []cluster.NodeID{"a", "b"}, DataDir: t.TempDir(), MeshAddr: "127.0.0.1:0",
