@@ -64,8 +64,8 @@ func sumsText(t *cluster.Sums) string {
 // namedOf is how many elections a problem names.
 const namedOf = 3
 
-// elections reports in how many elections besides the default one a node knows no leader: a line for
-// each reason, with the first elections. Nodes that say the same share a line.
+// elections reports in how many elections besides the default one a node knows no leader: a line
+// for each reason, with the first elections. Nodes that say the same share a line.
 func (s *survey) elections() {
 	var found remarks
 	for _, a := range s.answered {
