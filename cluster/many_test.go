@@ -167,3 +167,17 @@ func TestWhatASelectionLists(t *testing.T) {
 		require.Equal(t, 5, n.StatsOf(cluster.Selection{Few: 1}).Sums.Roles["DORMANT"], "as it ended")
 	})
 }
+
+// Where there are leaders, the youngest transition comes first.
+func TestTheYoungestTransitionsAreNotable(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		for _, name := range []string{"x2", "x1", "x3"} {
+			c.open(name, nil)
+			time.Sleep(election)
+		}
+		st := c.Node("a").StatusOf(cluster.Selection{Few: 1, Top: 2})
+		require.Equal(t, []string{cluster.DefaultGroup, "x3", "x1"},
+			[]string{st.Groups[0].Group, st.Groups[1].Group, st.Groups[2].Group})
+		require.Equal(t, 4, st.Elections.Leading)
+	})
+}

@@ -71,7 +71,10 @@ func TestANodeWithTwoThousandElectionsAnswersInBrief(t *testing.T) {
 	}
 	after, err := c.Tell(t.Context(), StepDownRequest{For: "10m", Group: "t0007"})
 	require.NoError(t, err)
-	require.Positive(t, GroupIn(after, "t0007").RestLeft, "the election that was meant is there")
+	require.Positive(t, GroupIn(after, "t0007").RestLeft)
+	after, err = c.Tell(t.Context(), PreparedRequest{Ready: true, Group: "t0008"})
+	require.NoError(t, err)
+	require.Equal(t, "t0008", GroupIn(after, "t0008").Group, "the election that was meant is there")
 	c.says(t, http.StatusServiceUnavailable, "group t0007: no leader", "GET", "/readyz", "")
 }
 
@@ -96,7 +99,7 @@ func TestMassesOfTransitionsAreFewEvents(t *testing.T) {
 		return ended
 	}
 	queries := map[string]chan string{}
-	for _, q := range []string{"", "group=t1499", "prefix=t0&kind=probe&kind=record", "prefix=u"} {
+	for _, q := range []string{"", "group=t1499", "prefix=t0&kind=probe&kind=record", "prefix=u", "prefix=u&kind=probe"} {
 		queries[q] = read(q)
 	}
 	start := time.Now()
@@ -128,9 +131,10 @@ func TestMassesOfTransitionsAreFewEvents(t *testing.T) {
 	require.Empty(t, single)
 	require.Positive(t, massed, "some may be of its elections")
 
-	ids := regexp.MustCompile(`(?m)^id: (\S+)$`).FindAllStringSubmatch(texts["prefix=u"], -1)
+	ids := regexp.MustCompile(`(?m)^id: (\S+)$`).FindAllStringSubmatch(
+		texts["prefix=u&kind=probe"], -1)
 	require.NotEqual(t, began, ids[len(ids)-1][1])
-	_, text := exchange(t, c, "GET", "/v1/events?prefix=u&after="+ids[len(ids)-1][1], "")
+	_, text := exchange(t, c, "GET", "/v1/events?prefix=u&kind=probe&after="+ids[len(ids)-1][1], "")
 	require.NotContains(t, text, "event: reset")
 }
 
