@@ -89,7 +89,7 @@ func (n *Node) IsLeader() bool { return n.election.IsLeader() }
 // lsn.Fence refuses the requests of an older leader. The error wraps ErrNotLeader if this node does
 // not lead.
 func (e *Election) NextLSN() (lsn.LSN, error) {
-	next, err := e.p.Sequencer.Next()
+	next, err := e.p.NextLSN()
 	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
 		return lsn.LSN{}, e.failed("next LSN", ErrNotLeader)
 	}

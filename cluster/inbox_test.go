@@ -18,12 +18,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// leadsAlone is a node that has led for a while, as the only voter, in virtual time.
+// leadsAlone is a node that has led for a while, as the only voter, in virtual time. It looks in each
+// heartbeat period whether somebody else should lead.
 func leadsAlone(t *testing.T) *Node {
 	process := testprocess.New(memnet.New(), "a")
 	hooks := testhook.Hooks{Peers: map[NodeID]string{"a": "a:7401"}}
 	n, err := Start(process.Context(hooks), Config{
 		Node: "a", Voters: []NodeID{"a"}, DataDir: t.TempDir(), MeshAddr: "a:7401", Insecure: true,
+		Election: ElectionConfig{Takeover: time.Hour},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close(context.Background())) })

@@ -321,7 +321,7 @@ func (n *Node) groupStatus(s *loop.Snapshot, members []MemberStatus) GroupStatus
 		Successor: s.Successor, Unprepared: s.Cold,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
 		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(s),
-		Detector: detectorName(s.Config), SetNow: setNow(s),
+		Detector: detectorName(*s.Config), SetNow: setNow(s),
 		Record: recordStatus(s, n.cfg.Voters, uncounted),
 	}
 }
@@ -331,7 +331,7 @@ func setNow(s *loop.Snapshot) (names []string) {
 	if s.IsVoter() && s.Work.MayStand == s.Config.NotCandidate {
 		names = append(names, "candidate")
 	}
-	if s.Work.Priority != s.Config.Priority {
+	if s.Work.Priority != s.Election.Priority {
 		names = append(names, "priority")
 	}
 	return names

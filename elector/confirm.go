@@ -7,6 +7,8 @@ type confirming struct {
 	Asked  Time            // when the newest was asked for; 0 once it is there
 	Round  Time            // when the round for it begins; 0 once it has begun
 	Unsure scouting.Voters // whose newest ack proves nothing: see noteSure
+	// Echo is, by voter, when the heartbeat was sent that its newest ack echoes. Beats have no say.
+	Echo [scouting.MaxVoters]Time
 }
 
 // Confirmable returns nil if Confirm would begin a round now. Otherwise it says why not:
@@ -34,9 +36,10 @@ func (m *Machine) confirm() {
 // re-affirms itself above the terms in which they may have voted.
 func (m *Machine) noteSure(from NodeID, identity Identity, voter int, msg *Message) {
 	c := &m.state.Leader.Confirm
-	if msg.SentAt < m.state.Leader.Support[voter] {
+	if msg.SentAt < c.Echo[voter] {
 		return // an older ack
 	}
+	c.Echo[voter] = msg.SentAt
 	c.Unsure = c.Unsure.Without(voter)
 	if msg.Entered > msg.Term || identity == (Identity{}) {
 		c.Unsure = c.Unsure.With(voter)
@@ -68,7 +71,7 @@ func (m *Machine) Confirmed() Time {
 	if !m.inSync() {
 		return 0
 	}
-	l := &m.state.Leader
+	l := m.state.Leader
 	acks := l.Support
 	for v := range m.set.voters {
 		if l.Confirm.Unsure.Has(v) {

@@ -77,7 +77,7 @@ func (m *Machine) adopt() {
 		m.renumber(old)
 	}
 	for i, id := range m.set.ids {
-		if id == (Identity{}) && m.hasRecord() {
+		if id == (Identity{}) && m.hasRecord() && m.state.Role == Leader {
 			m.state.Leader.Support[i] = 0
 		}
 	}
@@ -85,10 +85,13 @@ func (m *Machine) adopt() {
 
 // renumber moves what is known by voter to the indexes of other voters.
 func (m *Machine) renumber(old []NodeID) {
-	s, l := &m.state, &m.state.Leader
+	s, l := &m.state, m.state.Leader
+	if s.Role != Leader {
+		l = &leaderState{} // that of nobody must not change
+	}
 	was, none := *l, leaderState{}
 	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
-	l.FitSince, l.Writing.Met = none.FitSince, none.Writing.Met
+	l.FitSince, l.Writing.Met, l.Confirm.Echo = none.FitSince, none.Writing.Met, none.Confirm.Echo
 	sets := [...]*scouting.Voters{
 		&s.Ceded, &s.Linked, &l.MayStand, &l.Cold, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
 		&l.Writing.Before, &l.Confirm.Unsure,
@@ -107,6 +110,7 @@ func (m *Machine) renumber(old []NodeID) {
 		}
 		l.Wanted[i], l.Support[i], l.Priority[i] = was.Wanted[j], was.Support[j], was.Priority[j]
 		l.FitSince[i], l.Writing.Met[i] = was.FitSince[j], was.Writing.Met[j]
+		l.Confirm.Echo[i] = was.Confirm.Echo[j]
 		for k, set := range sets {
 			if before[k].Has(j) {
 				*set = set.With(i)

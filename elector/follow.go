@@ -33,7 +33,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 // expects reports whether the node would follow a heartbeat of id in its own term: it follows
 // nobody else, and has not voted for somebody else. §7.3
 func (m *Machine) expects(id NodeID) bool {
-	f := &m.state.Follower
+	f := m.state.Follower
 	if f.Leader != "" {
 		return f.Leader == id
 	}
@@ -66,14 +66,18 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
 	s.Turns.follow(from, msg.Successor)
-	f := &s.Follower
+	f := s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
 	}
+	carried := f.Carried && !news
 	*f = followerState{} // a literal with the fields would be built elsewhere and copied
 	f.Leader, f.LeaderTerm, f.HeardAt = from, msg.Term, s.Now
-	f.SilentAt, f.Period = m.silentAt(from, msg), msg.Period
+	f.Period, f.Carried = msg.Period, carried
+	if !carried {
+		f.SilentAt = m.silentAt(from, msg)
+	}
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN
 	}
@@ -83,14 +87,8 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	m.heardRecord(from, msg)
 	if m.set.mayVote && !m.mayHaveMoved(msg.Term) {
 		m.promiseTo(from, msg.Term)
-		ack := Message{
-			Kind: HeartbeatAck, Term: msg.Term,
-			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
-			Priority: s.Priority, MayStand: m.mayStand(), Cold: s.Cold, Reach: uint8(m.reach()),
-			Period: m.wantedPeriod(from),
-		}
-		m.acknowledge(&ack)
-		m.send(from, &ack)
+		ack := m.ackOf(msg.Sequence, msg.SentAt)
+		m.sendAck(&ack)
 	}
 }
 
@@ -127,9 +125,9 @@ func (m *Machine) heldUp(late time.Duration) {
 }
 
 func (m *Machine) forgetLeader() {
-	f := &m.state.Follower
-	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
-	f.AwaitedLeader, f.SilentAt = "", 0
+	f := m.state.Follower
+	f.Leader, f.LeaderTerm, f.HeardAt, f.Carried = "", lsn.Term(0), 0, false
+	f.AwaitedLeader, f.SilentAt, f.SayAt = "", 0, 0
 }
 
 // linkUp tells the other end of a new link what it has missed (§7.8): a heartbeat, the
@@ -138,6 +136,10 @@ func (m *Machine) linkUp(peer NodeID) {
 	s := &m.state
 	voter, isVoter := m.voter(peer)
 	m.notePresent(peer)
+	m.uncarry(peer) // the session has ended
+	if s.Role == Leader {
+		s.Leader.Covered = false
+	}
 	if isVoter && s.Role != Dormant {
 		m.tellFloor(peer)
 	}
@@ -175,7 +177,9 @@ func (m *Machine) linkDown(peer NodeID) {
 	s := &m.state
 	if voter, ok := m.voter(peer); ok {
 		s.Linked = s.Linked.Without(voter)
-		s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
+		if s.Role == Leader {
+			s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
+		}
 	}
 	m.unavailable(peer)
 	switch {
@@ -198,7 +202,7 @@ func (m *Machine) unavailable(peer NodeID) {
 // although its link may stay up for other elections. The word comes too late if the node has
 // started again since and leads in a higher term.
 func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
-	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
+	if f := m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
 		m.linkDown(from)
 	}
 }
@@ -211,8 +215,10 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
-	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.Turns.LastLeader == peer)
-	if f := &s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
+	if s.Role == Follower {
+		s.Follower.LeaderDied = s.Follower.LeaderDied || s.Turns.LastLeader == peer
+	}
+	if f := s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
 		m.forgetLeader()
 		m.backOff()
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm, Issued,
+// Input is something that happened to the node: one of Start, Carry, Lose, Backed, Covered, Tick,
+// Received, LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm, Issued,
 // Eligible, Prepared, Prefer, Guard, Transfer, Resign, Pause, Stop.
 type Input interface{ isInput() }
 
@@ -19,6 +19,42 @@ type Start struct {
 	Led      bool     // before it ended it led last, as far as it knew: see Pause
 	Record   Record   // the newest that it accepted
 }
+
+// Carry says that the pair of this node and its leader Peer carries this election in Term (Pairable),
+// and that it heard its newest beat at At by this node's clock; 0 for none yet. The beat counts as a
+// heartbeat that came then. The pair's detector watches the leader from then on, until the node
+// follows no more, a link to Peer comes up, or Lose. Driver: step it before any other input, if
+// there was a newer beat.
+type Carry struct {
+	Peer NodeID
+	Term lsn.Term
+	At   Time
+}
+
+// Lose says that this node is to follow Peer no more: in the term Term, because Peer said that it
+// does not lead in it, or with 0 because the pair's detector suspects Peer.
+type Lose struct {
+	Peer NodeID
+	Term lsn.Term
+}
+
+// Backed says which members have acknowledged a beat, and that their pairs carry this leadership.
+// The driver took the acknowledgements before the lease that the leader had then ended. Step it
+// before any other input, with all acknowledgements since the last time. By is not kept.
+type Backed struct{ By []Backing }
+
+// Backing is the newest acknowledgement of Peer, on that data directory, of a beat that was sent at
+// SentAt by this leader's clock.
+type Backing struct {
+	Peer     NodeID
+	Identity Identity
+	SentAt   Time
+}
+
+// Covered says whether beats tell all connected members that this leader leads. Then it sends
+// heartbeats only if they tell something new, and the driver watches the end of its lease: it steps
+// the machine with Backed and Tick by then.
+type Covered struct{ All bool }
 
 // Tick says that time has passed.
 type Tick struct{}
@@ -154,6 +190,10 @@ type Stop struct {
 }
 
 func (Start) isInput()        {}
+func (Carry) isInput()        {}
+func (Lose) isInput()         {}
+func (Backed) isInput()       {}
+func (Covered) isInput()      {}
 func (Tick) isInput()         {}
 func (Received) isInput()     {}
 func (LinkUp) isInput()       {}

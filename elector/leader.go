@@ -25,7 +25,7 @@ func (m *Machine) becomeLeader(b ballot) {
 
 // heartbeatAll asserts leadership to every member and arms the next broadcast: §7.1.
 func (m *Machine) heartbeatAll() {
-	l, now := &m.state.Leader, m.state.Now
+	l, now := m.state.Leader, m.state.Now
 	late := time.Duration(0)
 	if due(l.BroadcastAt, now) {
 		late = now.Sub(l.BroadcastAt).Truncate(time.Microsecond)
@@ -33,7 +33,11 @@ func (m *Machine) heartbeatAll() {
 	m.slowDown()
 	l.Sequence++
 	l.BroadcastAt = m.nextBroadcast()
+	repeats := m.repeats()
 	m.heartbeat(AllMembers, late)
+	if n := len(m.eff.Messages); n > 0 { // it is held if the term is not on disk yet
+		m.eff.Messages[n-1].Repeats = repeats
+	}
 	if l.Writing.Change.Add.Node != "" {
 		m.offerNewcomer()
 	}
@@ -42,17 +46,20 @@ func (m *Machine) heartbeatAll() {
 // heartbeat asserts leadership to one node, or to all. To one node it repeats the newest
 // broadcast, in case the node has missed it; otherwise its detector ignores the repetition.
 func (m *Machine) heartbeat(to NodeID, late time.Duration) {
-	l := &m.state.Leader
+	l, tell := m.state.Leader, m.asserts()
+	if to == AllMembers {
+		l.Told = tell
+	}
 	m.send(to, &Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
-		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
-		Period: l.Period, Late: late, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
+		Sequence: l.Sequence, SentAt: m.state.Now, LSN: tell.LSN, Successor: tell.Successor,
+		Period: tell.Period, Late: late, Record: tell.Record, Committed: tell.Committed,
 	})
 }
 
 // onHeartbeatAck renews the lease.
 func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if m.state.Role != Leader || msg.Term != l.Term {
 		return
 	}
@@ -101,7 +108,7 @@ func (s *support) quorumAt(self, n, quorum int) Time {
 // supported counts voter's support as of sentAt, an echo of this leader's own
 // clock; false if nothing was sent then.
 func (m *Machine) supported(voter int, sentAt Time) bool {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if !l.Support.ack(voter, sentAt, l.Since, m.state.Now) {
 		return false
 	}
@@ -116,7 +123,7 @@ func (m *Machine) supports(voter int) bool {
 }
 
 func (m *Machine) renewLease() {
-	l := &m.state.Leader
+	l := m.state.Leader
 	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
 }
 
@@ -161,7 +168,7 @@ func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
 // its old term until a quorum has voted. It proposes at most once a heartbeat period, because the
 // sender repeats itself and each new term restarts the LSNs.
 func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	term, now := msg.Term, m.state.Now
 	tooSoon := l.RaisedAt != 0 && now < l.RaisedAt.Add(m.cfg.Timing.HeartbeatBroadcast)
 	if term <= m.state.Term || tooSoon || term >= lsn.MaxTerm || m.leaps(from, msg) {
@@ -175,8 +182,8 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 // reaffirmed goes on under the new term, in which LSNs start again: §7.11. Guarded work
 // goes on.
 func (m *Machine) reaffirmed(term lsn.Term) {
-	l := &m.state.Leader
-	l.Term, l.Reaffirm = term, ballot{}
+	l := m.state.Leader
+	l.Term, l.Reaffirm, l.Covered = term, ballot{}, false
 	w := &l.Writing // §15.6: an election here, too
 	*w = writing{Kept: w.Kept, Met: w.Met, Bind: w.Bind, Change: w.Change}
 	m.state.SeenLSN = lsn.LSN{Term: term}

@@ -131,6 +131,9 @@ type Message struct {
 type Envelope struct {
 	To      NodeID // AllMembers for a broadcast
 	Message Message
+	// Repeats says that the heartbeat tells a member nothing new to whom beats of a pair say that
+	// this leader leads: the driver need not send it there.
+	Repeats bool
 }
 
 // AllMembers addresses every member that is connected, voters and observers.

@@ -17,10 +17,10 @@ func (m *Machine) send(to NodeID, msg *Message) {
 		msg.Lineage, msg.Founded = r.Lineage, r.Founded
 	}
 	if msg.Term > m.state.Durable {
-		m.hold(Envelope{to, *msg})
+		m.hold(Envelope{To: to, Message: *msg})
 		return
 	}
-	m.eff.Messages = append(m.eff.Messages, Envelope{to, *msg})
+	m.eff.Messages = append(m.eff.Messages, Envelope{To: to, Message: *msg})
 }
 
 // hold keeps e until the disk is ready, by the rule of §2.5, which the queues of package netmesh

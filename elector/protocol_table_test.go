@@ -74,6 +74,10 @@ var messageTable = []reaction{
 // inputTable is what the machine does with every other input.
 var inputTable = []reaction{
 	{"Start", "becomes FOLLOWER; discovers first; a voter votes for nobody for a while", "", "", ""},
+	{"Carry", "", "promises its leader as by a heartbeat; leaves its silence to the pair", "", ""},
+	{"Lose", "", "gives up the leader; the promise stays", "", ""},
+	{"Backed", "", "", "", "renews the lease"},
+	{"Covered", "", "", "", "sends heartbeats only if they tell something new"},
 	{
 		"Tick", "",
 		"gives up a silent leader or candidate; ends a wait or a round; scouts",

@@ -29,6 +29,27 @@ func (s *script) input(words []string) elector.Input {
 		return elector.LinkDown{Peer: elector.NodeID(arg(1)), Evidence: elector.EvidenceReset}
 	case "died":
 		return elector.Died{Peer: elector.NodeID(arg(1)), Proof: elector.ProofRefusedAfterEOF}
+	case "carry": // carry b 3 at=2s
+		in := elector.Carry{Peer: elector.NodeID(arg(1)), Term: lsn.Term(s.atoi(arg(2)))}
+		if at, ok := strings.CutPrefix(arg(3), "at="); ok {
+			in.At = elector.Time(s.duration(at))
+		}
+		return in
+	case "lose": // lose b, or lose b 3
+		in := elector.Lose{Peer: elector.NodeID(arg(1))}
+		if arg(2) != "" {
+			in.Term = lsn.Term(s.atoi(arg(2)))
+		}
+		return in
+	case "backed": // backed b at=2s
+		at, _ := strings.CutPrefix(arg(2), "at=")
+		peer := s.voter(arg(1))
+		return elector.Backed{By: []elector.Backing{
+			{Peer: peer.Node, Identity: peer.Identity, SentAt: elector.Time(s.duration(at))}}}
+	case "covered":
+		return elector.Covered{All: true}
+	case "uncovered":
+		return elector.Covered{}
 	case "measured":
 		return elector.Measured{RoundTrip: s.duration(arg(1))}
 	case "held-up":

@@ -71,7 +71,9 @@ func (x *search) names() bool { return len(x.orders) > 0 || x.inTurn() }
 // in other kinds of scenes.
 func (x *search) forget(s *elector.State, now elector.Time) {
 	if s.Role == elector.Dormant {
-		*s = elector.State{PauseEnd: s.PauseEnd, Turns: s.Turns}
+		pauseEnd, turns := s.PauseEnd, s.Turns
+		*s = elector.State{}
+		s.PauseEnd, s.Turns = pauseEnd, turns
 	}
 	past := func(at elector.Time, after elector.Time) bool { return at != 0 && at+after <= now }
 	s.Now, s.Follower.HeardAt, s.Follower.Period = 0, 0, 0
@@ -108,7 +110,13 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	} {
 		*at = min(*at, 1)
 	}
-	s.Leader.Confirm.Unsure = 0 // nobody asks for a proof
+	s.Leader.Confirm = zero.Leader.Confirm // nobody asks for a proof
+	if f := &s.Follower; !f.Carried {
+		f.Said, f.SaidAt, f.Echoed, f.EchoedAt = zero.Follower.Said, 0, 0, 0
+	}
+	if !s.Leader.Covered {
+		s.Leader.Told = zero.Leader.Told
+	}
 	for v := range x.nodes {
 		if past(s.Leader.FitSince[v], elector.Time(x.timing.Promise())) {
 			s.Leader.FitSince[v] = 1

@@ -192,6 +192,9 @@ func samples(name string, s *driven) []elector.Input {
 			ins = append(ins, elector.LinkDown{Peer: peer})
 		case "Tuned":
 			ins = append(ins, elector.Tuned{Peer: peer, Period: 100 * millis, Detection: 2000 * millis})
+		case "Backed":
+			ins = append(ins, elector.Backed{By: []elector.Backing{
+				{Peer: peer, Identity: directory(string(peer)), SentAt: s.now}}})
 		case "Died":
 			ins = append(ins, elector.Died{Peer: peer})
 		case "Transfer":
@@ -206,6 +209,7 @@ func samples(name string, s *driven) []elector.Input {
 
 // commands are the samples that speak of no peer and no term.
 var commands = map[string][]elector.Input{
+	"Covered":  {elector.Covered{All: true}},
 	"Tick":     {elector.Tick{}},
 	"Measured": {elector.Measured{RoundTrip: time.Millisecond}},
 	"HeldUp":   {elector.HeldUp{For: time.Second}},
@@ -227,6 +231,10 @@ func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []electo
 	switch name {
 	case "Start":
 		return []elector.Input{elector.Start{Term: term}}
+	case "Carry":
+		return []elector.Input{elector.Carry{Peer: peer, Term: term, At: s.now}}
+	case "Lose":
+		return []elector.Input{elector.Lose{Peer: peer, Term: term}}
 	case "Persisted":
 		return []elector.Input{elector.Persisted{Term: term},
 			elector.Persisted{Term: term, Record: s.Record().Accepted.LSN}}

@@ -11,6 +11,55 @@ import (
 // for the disk. It is comparable and copied by assignment. What belongs to a role is in that
 // role's part, which is zero in all other roles.
 type State struct {
+	Common
+	Follower  followerState
+	Candidate candidateState
+	Leader    leaderState
+}
+
+// state is State as a machine keeps it: it has memory for the part of its role alone, since a
+// process may have a hundred thousand machines. The other parts are those of nobody, which are zero
+// for ever.
+type state struct {
+	Common
+	Follower  *followerState
+	Candidate *candidateState
+	Leader    *leaderState
+}
+
+// nobody has the parts of the roles that a machine is not in.
+var nobody State
+
+// keep returns s in the form in which a machine keeps it.
+func keep(s *State) state {
+	k := state{Common: s.Common}
+	k.part()
+	switch s.Role {
+	case Follower:
+		*k.Follower = s.Follower
+	case Candidate:
+		*k.Candidate = s.Candidate
+	case Leader:
+		*k.Leader = s.Leader
+	}
+	return k
+}
+
+// part makes the part of the role, and takes away all others.
+func (s *state) part() {
+	s.Follower, s.Candidate, s.Leader = &nobody.Follower, &nobody.Candidate, &nobody.Leader
+	switch s.Role {
+	case Follower:
+		s.Follower = &followerState{}
+	case Candidate:
+		s.Candidate = &candidateState{}
+	case Leader:
+		s.Leader = &leaderState{}
+	}
+}
+
+// Common is the part of a State that does not depend on the role.
+type Common struct {
 	Now  Time
 	Role Role
 
@@ -46,10 +95,6 @@ type State struct {
 
 	Takeover attempts
 	Record   recordState
-
-	Follower  followerState
-	Candidate candidateState
-	Leader    leaderState
 }
 
 // promise binds the node to vote for nobody except To before Until. The zero promise binds
@@ -76,6 +121,13 @@ type followerState struct {
 	Period        time.Duration // that it announced; 0 by an older build
 	AwaitedLeader NodeID        // whom it voted for and has not heard a heartbeat from yet
 	SilentAt      Time          // when the leader, or without one the awaited one, is given up
+	Carried       bool          // beats speak for the leader, and the pair's detector watches it: §16
+
+	Said     said   // in the newest acknowledgement to the leader
+	SaidAt   Time   // when that was sent
+	SayAt    Time   // when the next one is due, with news for a leader whose pair carries; 0: never
+	Echoed   uint64 // sequence of the heartbeat that the newest acknowledgement echoed ...
+	EchoedAt Time   // ... and when its leader sent that
 
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
@@ -112,6 +164,8 @@ type leaderState struct {
 	SlowSince   Time                              // since when a longer one would do; 0: it would not
 	LeaseEnd    Time
 	Support     support
+	Covered     bool                      // beats speak for this leader to all members: §16
+	Told        asserted                  // in the newest heartbeat to all
 	MayStand    scouting.Voters           // whose newest ack said that it may stand
 	Cold        scouting.Voters           // whose newest ack said that it is not prepared
 	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum
@@ -141,7 +195,7 @@ func (m *Machine) become(r Role, why Reason, peer NodeID) {
 	s := &m.state
 	from, elected := s.Role, s.Candidate.Ballot.Term
 	s.Role = r
-	s.Follower, s.Candidate, s.Leader = followerState{}, candidateState{}, leaderState{}
+	s.part()
 	if r == Leader {
 		s.Leader.Term = elected
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/google/uuid"
@@ -71,6 +72,10 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
 }
+
+func (*recorder) Changed(elector.NodeID, uint64, []pair.Change)           {}
+func (*recorder) Beaten(elector.NodeID, uint64, pair.Beat, time.Duration) {}
+func (*recorder) Acked(elector.NodeID, uint64, pair.Ack)                  {}
 
 func (r *recorder) Noted(p elector.NodeID, n Note) {
 	r.note("%s %s note %d of %d bytes", p, n.Group, n.Kind, len(n.Body))

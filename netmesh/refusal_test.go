@@ -52,7 +52,7 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 	require.ErrorContains(t, s.expect(frameWelcome, &hello{}),
 		`node "x" speaks versions 9 to 12, node "a" 2 to 5`)
 	a.counts(t, ReasonVersion)
-	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "2 to 5")
+	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "2 to 6")
 }
 
 // TestAcceptorIsToldWhyItsWelcomeIsRefused: otherwise the dialer would look like a health check.

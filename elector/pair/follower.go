@@ -10,9 +10,6 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// ErrDiffers means that the two ends do not agree on a followed set: a program is wrong.
-var ErrDiffers = errors.New("the two ends of a session differ in what is followed")
-
 // ErrGap means that a change of a followed set was lost or repeated: a program is wrong.
 var ErrGap = errors.New("a change of what is followed is missing")
 
@@ -65,18 +62,21 @@ func (f *Follower) change(c Change) Change {
 	return c
 }
 
-// Beat takes a beat that came at now. The first result is false for one that is not newer than all
-// before: it changes nothing and is not answered (P3). Otherwise the node has promised every
-// election of the set by it. The error is ErrDiffers, and says that the session must end.
-func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool, err error) {
+// Beat takes a beat that came at now. fresh is false for one that is not newer than all before: it
+// changes nothing and is not answered (P3). Otherwise the node has promised every election of the
+// set by it.
+func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool) {
 	if b.Sequence <= f.sequence {
-		return Ack{}, false, nil
-	}
-	if b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash {
-		return Ack{}, false, ErrDiffers
+		return Ack{}, false
 	}
 	f.sequence, f.heard = b.Sequence, now
-	return Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: f.revision}, true, nil
+	return Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: f.revision}, true
+}
+
+// Differs reports whether a beat shows that its sender has another set at the revision of this one.
+// A program is wrong then, and the session must end: P8.
+func (f *Follower) Differs(b Beat) bool {
+	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
 }
 
 // Heard is when the newest beat came, by which this node has promised all elections of the set that

@@ -116,6 +116,12 @@ func (l *Leader) Follows(group string, term lsn.Term) bool {
 	return m != nil && m.term == term
 }
 
+// Observes reports whether the other node follows an election without a vote.
+func (l *Leader) Observes(group string) bool {
+	m := l.set[group]
+	return m != nil && m.observes
+}
+
 // Len is the number of elections of the mirror. Without any no beat needs to be sent.
 func (l *Leader) Len() int { return len(l.order) }
 

@@ -92,12 +92,13 @@ func ofFollower(s *elector.State) string {
 	open := f.Round.IsOpen()
 	return wrong(
 		rule{"a leader that is followed has a term and a deadline",
-			f.Leader == "" || f.LeaderTerm > 0 && f.LeaderTerm <= s.Term && f.SilentAt != 0},
+			f.Leader == "" || f.LeaderTerm > 0 && f.LeaderTerm <= s.Term && f.Carried == (f.SilentAt == 0)},
+		rule{"a pair carries only a leader that is followed", f.Leader != "" || !f.Carried && f.SayAt == 0},
 		rule{"who follows stands for nothing", f.Leader == "" || f.StandAt == 0 && !open},
 		rule{"nobody else is awaited by who follows",
 			f.Leader == "" || f.AwaitedLeader == "" || f.AwaitedLeader == f.Leader},
 		rule{"an awaited leader has a deadline, and no rival here",
-			f.AwaitedLeader == "" || f.SilentAt != 0 && !open},
+			f.AwaitedLeader == "" || (f.SilentAt != 0 || f.Carried) && !open},
 		rule{"a round is about a term to come", !open || f.Round.ProposedTerm > s.Term},
 		rule{"a round has an end", open == (f.RoundEnd != 0)},
 		rule{"a round counts a voter once", f.Round.Yes&f.Round.No == 0},

@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -60,6 +61,9 @@ type Config struct {
 type Mesh interface {
 	Send(to elector.NodeID, group string, m elector.Message) bool
 	Notify(to elector.NodeID, n netmesh.Note) bool
+	Change(to elector.NodeID, session uint64, changes []pair.Change) bool
+	Beat(to elector.NodeID, session uint64, b pair.Beat) bool
+	Ack(to elector.NodeID, session uint64, a pair.Ack) bool
 	Disconnect(peer elector.NodeID, why string)
 }
 
@@ -86,6 +90,8 @@ type common struct {
 	first     *Election // the default one
 	surge     limit.Surge[transitionKind]
 	calls     calls
+	classesMu sync.Mutex
+	classes   map[string]*class // by configuration
 	paused    atomic.Pointer[pause]
 	health    atomic.Pointer[string] // why the probes find the node unfit; nil before the first result
 	done      chan struct{}          // closed when the node takes part in no election any more
@@ -114,7 +120,8 @@ func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
-		surge: limit.Surge[transitionKind]{Most: mostAtATime},
+		surge:   limit.Surge[transitionKind]{Most: mostAtATime},
+		classes: map[string]*class{},
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{

@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -28,6 +29,9 @@ type nowhere struct{}
 
 func (nowhere) Send(elector.NodeID, string, elector.Message) bool { return false }
 func (nowhere) Notify(elector.NodeID, netmesh.Note) bool          { return false }
+func (nowhere) Change(elector.NodeID, uint64, []pair.Change) bool { return false }
+func (nowhere) Beat(elector.NodeID, uint64, pair.Beat) bool       { return false }
+func (nowhere) Ack(elector.NodeID, uint64, pair.Ack) bool         { return false }
 func (nowhere) Disconnect(elector.NodeID, string)                 {}
 
 // run runs the loop of node a.
@@ -123,7 +127,7 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, first := run(t, clock.Process(), "a")
 		for range 10 {
-			e, err := l.Open("y", Setup{Elector: first.Config, AwaitCampaign: true})
+			e, err := l.Open("y", Setup{Elector: *first.Config, AwaitCampaign: true})
 			require.NoError(t, err)
 			id := e.NewID()
 			over, _ := e.Campaign(leadership.Campaign{ID: id},
@@ -133,7 +137,7 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			require.ErrorContains(t, l.CloseElection(ctx, e), "guarded work had not stopped")
-			_, err = l.Open("y", Setup{Elector: first.Config})
+			_, err = l.Open("y", Setup{Elector: *first.Config})
 			require.ErrorIs(t, err, ErrCampaigning)
 			e.Feed(leadership.Release{ID: id})
 			<-over
@@ -288,7 +292,7 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		l.persister.note(func() error { <-fail; return full })
 		got := make(chan error, 2)
 		go func() { got <- l.Pause(t.Context(), time.Hour) }()
-		go func() { _, err := l.Open("y", Setup{Elector: e.Config}); got <- err }()
+		go func() { _, err := l.Open("y", Setup{Elector: *e.Config}); got <- err }()
 		synctest.Wait()
 		l.later(func(*Driver) { <-goOn })
 		close(fail)

@@ -44,6 +44,8 @@ type Quality struct {
 }
 
 func (d *Driver) snapshot(g *group) Snapshot {
+	d.catchUp(g)
+	d.bringUpToDate(g)
 	s := Snapshot{
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
 		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
@@ -57,8 +59,19 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	if s.Newest.Compare(s.LSN) < 0 {
 		s.Newest = s.LSN
 	}
-	if t, plan, err, ok := g.machine.Quality(); ok {
+	detector := g.machine
+	if g.carried {
+		detector = g.session.watcher(d, g.class).machine
+		w := detector.Status()
+		s.Period, s.Wanted = w.Period, w.Wanted
+	}
+	if t, plan, err, ok := detector.Quality(); ok {
 		s.Quality = &Quality{t, plan, err}
+	}
+	for _, o := range d.sessions {
+		if g.lease != nil && slices.Contains(g.lease.backers, o) {
+			s.Period = min(s.Period, o.period)
+		}
 	}
 	return s
 }

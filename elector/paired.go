@@ -1,0 +1,219 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// Pairing says for whom beats of a pair may speak in an election: P1.
+type Pairing struct {
+	Leader   NodeID   // that this node follows; "" if beats may not speak for it
+	Term     lsn.Term // of that leadership
+	Observes bool     // this node has no vote, so it promises nothing
+}
+
+// Pairing returns for whom beats may speak. Fresh is whether the node heard the leader in the very
+// step before, and so promised and acknowledged: only then it may join the followed set. The set
+// of a new session would otherwise hold a promise that is older than beats which were answered in
+// it.
+func (m *Machine) Pairing() (p Pairing, fresh bool) {
+	s := &m.state
+	f := s.Follower // no leader unless FOLLOWER
+	switch {
+	case f.Leader == "":
+		return Pairing{}, false
+	case !m.set.mayVote:
+		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
+	case m.promise().To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
+		return Pairing{}, false
+	}
+	return Pairing{f.Leader, f.LeaderTerm, false},
+		f.HeardAt == s.Now && s.Promise.Until == s.Now.Add(m.cfg.Timing.Promise())
+}
+
+// Quiet reports whether this leader leaves the end of its lease to the driver: see Covered.
+func (m *Machine) Quiet() bool {
+	l := m.state.Leader // zero unless LEADER
+	return l.Covered && l.BroadcastAt == 0
+}
+
+// Wanted is the longest period of heartbeats or beats that this node needs of the leader that it
+// follows (Config.QoS); 0 for any.
+func (m *Machine) Wanted() time.Duration {
+	if f := m.state.Follower; f.Leader != "" {
+		return m.wantedPeriod(f.Leader)
+	}
+	return 0
+}
+
+// carry extends the promise to the leader by a beat, and leaves its silence to the pair's detector.
+func (m *Machine) carry(in Carry) {
+	s := &m.state
+	f, p := s.Follower, &s.Promise
+	if f.Leader != in.Peer || f.LeaderTerm != in.Term {
+		return
+	}
+	f.Carried, f.SilentAt = true, 0
+	f.HeardAt = max(f.HeardAt, in.At)
+	if p.To == in.Peer && in.At != 0 {
+		p.Until = max(p.Until, in.At.Add(m.cfg.Timing.Promise()))
+	}
+}
+
+// uncarry lets this election watch its leader again.
+func (m *Machine) uncarry(leader NodeID) {
+	f := m.state.Follower
+	if !f.Carried || f.Leader != leader {
+		return
+	}
+	wait := m.cfg.Timing.Inactivity()
+	if m.cfg.asksQuality() {
+		wait = m.detection(leader, f.Period)
+	}
+	f.Carried, f.SilentAt = false, max(f.HeardAt.Add(wait), m.state.Now)
+}
+
+// lose gives up a leader that the pair's detector suspects, or that said that it does not lead in
+// that term. The promise stays.
+func (m *Machine) lose(in Lose) {
+	f := m.state.Follower
+	switch {
+	case f.Leader != in.Peer:
+	case in.Term == 0 && f.Carried:
+		m.leaderSilent()
+	case in.Term == f.LeaderTerm:
+		m.unavailable(in.Peer)
+	}
+}
+
+// backed counts acknowledged beats like acknowledged heartbeats: P4. One that was sent before this
+// leadership is no anomaly.
+func (m *Machine) backed(in Backed) {
+	if m.state.Role != Leader {
+		return
+	}
+	for _, b := range in.By {
+		if voter, counts := m.genuine(b.Peer, b.Identity); counts && m.supported(voter, b.SentAt) {
+			m.notePresent(b.Peer)
+			m.noteSettled(voter)
+		}
+	}
+}
+
+// Backs reports whether the word of a node on that data directory counts for the lease, so that a
+// driver can count the lease of many elections at once: see LeaseFrom. It is true also for a lease
+// without an end, which needs no word.
+func (m *Machine) Backs(id NodeID, identity Identity) bool {
+	_, counts := m.genuine(id, identity)
+	return counts
+}
+
+// LeaseFrom is the end of the lease that acknowledgements back: the send times of the newest message
+// that each of Electorate has acknowledged, 0 for none.
+func (m *Machine) LeaseFrom(acks []Time) Time {
+	var s support
+	copy(s[:], acks)
+	return m.leaseFrom(&s)
+}
+
+// said is what an acknowledgement tells besides that the leader was heard.
+type said struct {
+	Priority int
+	Period   time.Duration
+	Record   lsn.LSN
+	Entered  lsn.Term
+	Reach    uint8
+	MayStand bool
+	Cold     bool
+}
+
+// news returns what this follower would tell now.
+func (msg *Message) news() said {
+	return said{msg.Priority, msg.Period, msg.Record, msg.Entered, msg.Reach, msg.MayStand, msg.Cold}
+}
+
+// asserted is what a heartbeat tells besides that the leader lives.
+type asserted struct {
+	LSN, Record, Committed lsn.LSN
+	Successor              NodeID
+	Period                 time.Duration
+	// Stored are those that had the record: who did not could not act on what is committed.
+	Stored scouting.Voters
+}
+
+// tellNews sends what has changed for those to whom beats speak instead of heartbeats and
+// acknowledgements, at most once a period: P7.
+func (m *Machine) tellNews() {
+	s := &m.state
+	f, l := s.Follower, s.Leader
+	switch {
+	case s.Role == Leader && m.quiet():
+		l.BroadcastAt = 0
+	case s.Role == Leader && l.BroadcastAt == 0:
+		l.BroadcastAt = m.nextBroadcast()
+	case !f.Carried || !m.set.mayVote:
+	default:
+		f.SayAt = 0
+		ack := m.ackOf(f.Echoed, f.EchoedAt)
+		switch again := f.SaidAt.Add(m.cfg.Timing.HeartbeatBroadcast); {
+		case ack.news() == f.Said:
+		case s.Now < again:
+			f.SayAt = again
+		default:
+			m.sendAck(&ack)
+		}
+	}
+}
+
+// ackOf returns the acknowledgement of a heartbeat of the leader that this node follows.
+func (m *Machine) ackOf(sequence uint64, sentAt Time) Message {
+	s := &m.state
+	ack := Message{
+		Kind: HeartbeatAck, Term: s.Follower.LeaderTerm, Sequence: sequence, SentAt: sentAt,
+		LSN: s.SeenLSN, Priority: s.Priority, MayStand: m.mayStand(), Cold: s.Cold,
+		Reach: uint8(m.reach()), Period: m.wantedPeriod(s.Follower.Leader),
+	}
+	m.acknowledge(&ack)
+	return ack
+}
+
+func (m *Machine) sendAck(ack *Message) {
+	f := m.state.Follower
+	f.Said, f.SaidAt, f.Echoed, f.EchoedAt = ack.news(), m.state.Now, ack.Sequence, ack.SentAt
+	m.send(f.Leader, ack)
+}
+
+// quiet reports whether beats say all that this leader's heartbeats would say.
+func (m *Machine) quiet() bool { return m.state.Leader.Covered && m.repeats() }
+
+// repeats reports whether a broadcast would tell nothing but what all members were told already,
+// and no answer to it is awaited.
+func (m *Machine) repeats() bool {
+	l, w := m.state.Leader, &m.state.Leader.Writing
+	switch {
+	case l.Told != m.asserts(), l.Handover != (Handover{}), l.Reaffirm.Term != 0,
+		l.Confirm.Asked != 0, l.Confirm.Round != 0, m.state.Unable, m.cfg.Takeover != 0,
+		w.Change != (ChangeVoters{}), w.Begin || w.Bind, m.hasRecord() && !w.Committed:
+		return false
+	}
+	unsettled := m.state.Linked.Without(m.set.self) &^ l.Settled & l.MayStand
+	return unsettled&^l.LacksQuorum == 0 && (!m.hasRecord() || m.state.Linked&^w.Stored == 0)
+}
+
+// asserts returns what a heartbeat would tell now.
+func (m *Machine) asserts() asserted {
+	return asserted{
+		LSN: m.state.SeenLSN, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
+		Successor: m.heir(), Period: m.state.Leader.Period, Stored: m.state.Leader.Writing.Stored,
+	}
+}
+
+// noteSettled notes that a voter was fit for so long that it has surely not just started: §9.6.
+func (m *Machine) noteSettled(voter int) {
+	l := m.state.Leader
+	if since := l.FitSince[voter]; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
+		l.Settled = l.Settled.With(voter)
+	}
+}
