@@ -99,7 +99,9 @@ func TestMassesOfTransitionsAreFewEvents(t *testing.T) {
 		return ended
 	}
 	queries := map[string]chan string{}
-	for _, q := range []string{"", "group=t1499", "prefix=t0&kind=probe&kind=record", "prefix=u", "prefix=u&kind=probe"} {
+	for _, q := range []string{
+		"", "group=t1499", "prefix=t0&kind=probe&kind=record", "prefix=u", "prefix=u&kind=probe",
+	} {
 		queries[q] = read(q)
 	}
 	start := time.Now()
