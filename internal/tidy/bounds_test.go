@@ -59,6 +59,8 @@ var waits = map[string]string{
 var tables = map[string]string{
 	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
 	"cluster Phases":                  "a snapshot; its keys are the phases of an election",
+	"cluster Leaders":                 "a snapshot; its keys are voters",
+	"cluster Roles":                   "a snapshot; its keys are roles",
 	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
 	"cluster/internal/loop closed":    "forgetReleased takes those whose work has been released",
 	"cluster/internal/loop anomalies": "the kinds of anomalies",
