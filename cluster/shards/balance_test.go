@@ -56,7 +56,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-func seed(t *testing.T) *rand.Rand {
+// Seeded returns random numbers whose seed is in the log of the test; BMQELECT_SEED repeats it.
+func Seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
 	if given, err := strconv.ParseUint(os.Getenv("BMQELECT_SEED"), 10, 64); err == nil {
@@ -68,7 +69,7 @@ func seed(t *testing.T) *rand.Rand {
 
 // What all nodes hand over by themselves makes the loads equal, with the fewest moves.
 func TestSurplusOfAllNodesIsOnePlan(t *testing.T) {
-	random := seed(t)
+	random := Seeded(t)
 	for range 2000 {
 		loads, total, moves := map[cluster.NodeID]int{}, 0, 0
 		for _, id := range nodes(1 + random.IntN(8)) {

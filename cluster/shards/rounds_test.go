@@ -2,9 +2,7 @@ package shards_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,12 +15,7 @@ import (
 // planned move makes the loads more equal (the world checks both), and in the end nothing moves. The
 // seed is printed; BMQELECT_SEED repeats it.
 func TestAHundredRoundsOfLeavingAndJoining(t *testing.T) {
-	seed := rand.Uint64()
-	if given, err := strconv.ParseUint(os.Getenv("BMQELECT_SEED"), 10, 64); err == nil {
-		seed = given
-	}
-	t.Logf("BMQELECT_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := shards.Seeded(t)
 	inWorld(t, five, shards.Config{N: 17, MaxMoves: 3}, func(t *testing.T, w *world) {
 		w.awaitAll()
 		for range 100 {

@@ -19,11 +19,17 @@ import (
 // All nodes are up: each shard is led by the node that comes first for it. When one dies its shards
 // go to those that come next, and no others move. When it is back it gets its share after a while.
 func TestShardsSpreadAndStay(t *testing.T) {
-	// With this wait nodes go by turns: who follows a dead leader is not a matter of chance.
+	// With this wait and a round trip that is not 0 nodes go by turns: who follows a dead leader is not
+	// a matter of chance.
 	timing := elector.Article()
 	timing.MinRandomWait = 10 * time.Millisecond
 	turns := cluster.ElectionConfig{Timing: timing}
 	inWorld(t, five, shards.Config{N: 40, Election: turns}, func(t *testing.T, w *world) {
+		for _, a := range five {
+			for _, b := range five {
+				w.Faults(a).Delay(b, time.Millisecond, 0)
+			}
+		}
 		first := w.awaitAll()
 		loads, _ := w.loads()
 		require.Len(t, loads, 5, "%v", loads)
@@ -51,7 +57,7 @@ func TestShardsSpreadAndStay(t *testing.T) {
 			}
 		}
 		w.back(dead)
-		time.Sleep(hold)
+		time.Sleep(hold / 2)
 		require.Equal(t, after, w.owners(), "a node that is back gets nothing at once")
 		time.Sleep(20 * hold)
 		w.requireEven(5)
@@ -140,6 +146,9 @@ func TestWorkThatFails(t *testing.T) {
 	}}
 	inWorld(t, three, cfg, func(t *testing.T, inner *world) {
 		w = inner
+		for _, id := range three {
+			w.setUp(id, false) // shards come back from a: each move has that cause
+		}
 		time.Sleep(time.Minute)
 		loads, all := w.loads()
 		require.Equal(t, 12, all)
@@ -162,10 +171,13 @@ func (w *world) leads(id cluster.NodeID, shard int) bool {
 func TestAPanicEndsRun(t *testing.T) {
 	inWorld(t, three, shards.Config{N: 6}, func(t *testing.T, w *world) {
 		w.awaitAll()
+		w.setUp("a", false)
 		w.runs["a"].stop()
 		require.NoError(t, <-w.runs["a"].ended)
 		w.cfg.Work = func(context.Context, shards.Shard) error { panic("oops") }
 		w.run("a")
+		w.setUp("a", false)
+		w.setUp("c", false)
 		w.crash("b")
 		w.runs["c"].stop()
 		require.NoError(t, <-w.runs["c"].ended)

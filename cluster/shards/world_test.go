@@ -50,8 +50,8 @@ type run struct {
 	ended chan error
 }
 
-// inWorld runs a story with n shards and, unless it says otherwise, a Work that writes until it is
-// told to stop.
+// inWorld runs a story with the given shards. Without a Work in cfg they write until they are told to
+// stop.
 func inWorld(t *testing.T, ids []cluster.NodeID, cfg shards.Config, story func(*testing.T, *world)) {
 	t.Helper()
 	clustertest.Run(t, ids, func(t *testing.T, c *clustertest.Cluster) {
@@ -62,6 +62,9 @@ func inWorld(t *testing.T, ids []cluster.NodeID, cfg shards.Config, story func(*
 		}
 		w.cfg.Hold = hold
 		t.Cleanup(func() {
+			for id := range w.runs {
+				w.setUp(id, false)
+			}
 			for id := range w.runs {
 				w.runs[id].stop()
 			}
