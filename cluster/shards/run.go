@@ -99,12 +99,18 @@ type move struct {
 	err error
 }
 
+// paced is when the nth election is stood for, so that thousands do not wait for each other's
+// messages until all of them have failed.
+func paced(n int) time.Duration { return time.Duration(n) * time.Second / 500 }
+
 // open opens all elections. A node that is not the first in rank stands when those before it had
 // time to be elected, or at once where it hears of a leader.
 func (r *runner) open() error {
 	voters := r.node.Default().Status().Voters
 	t := r.cfg.Election.Timing
 	step := t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult
+	step += paced(len(r.all) / max(len(voters), 1))
+	before := make([]int, len(voters)+1) // shards in which this node has each rank
 	for i, name := range r.cfg.Names {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
@@ -120,8 +126,9 @@ func (r *runner) open() error {
 		}
 		e.SetPrepared(true) // so that a leader names who follows it: the next in rank
 		rank := max(slices.Index(ranked(group, voters), r.self), 0)
-		r.all[i] = shard{election: e, stands: time.Now().Add(time.Duration(rank) * step)}
+		r.all[i] = shard{election: e, stands: time.Now().Add(time.Duration(rank)*step + paced(before[rank]))}
 		r.byGroup[group] = i
+		before[rank]++
 	}
 	r.refresh()
 	return nil
