@@ -42,7 +42,7 @@ type Leadership struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
-	answer func(leadership.Refusal) // to the campaign: NotRefused if it leads; called once, under a lock
+	answer func(leadership.Refusal) // to the campaign, under a lock: NotRefused if it leads
 	term   atomic.Uint64            // the newest
 	end    atomic.Int64             // the elector.Time before which it is valid; 0 if it is over
 

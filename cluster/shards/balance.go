@@ -66,7 +66,9 @@ type hysteresis struct {
 }
 
 // step returns what the node is to hand over now.
-func (h *hysteresis) step(now time.Time, loads map[cluster.NodeID]int, self cluster.NodeID) []handing {
+func (h *hysteresis) step(
+	now time.Time, loads map[cluster.NodeID]int, self cluster.NodeID,
+) []handing {
 	least, total := loads[self], 0
 	for _, load := range loads {
 		least, total = min(least, load), total+load

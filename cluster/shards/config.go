@@ -61,8 +61,9 @@ type Shard struct {
 	Leadership *cluster.Leadership
 }
 
-// Token issues the next fencing token of this ownership: see cluster.Leadership.NextLSN. Tokens of a
-// shard rise from one owner to the next. The error wraps cluster.ErrNotLeader once it is over.
+// Token issues the next fencing token of this ownership: see cluster.Leadership.NextLSN. Tokens
+// of a shard rise from one owner to the next. The error wraps cluster.ErrNotLeader once it is
+// over.
 func (s Shard) Token() (lsn.LSN, error) { return s.Leadership.NextLSN() }
 
 // withDefaults returns the configuration that holds, or everything that is wrong with it.

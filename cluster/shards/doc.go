@@ -12,16 +12,16 @@
 //		},
 //	})
 //
-// There is no coordinator. Every voter opens the election of every shard, so it sees who leads what.
-// Three rules spread the shards:
+// There is no coordinator. Every voter opens the election of every shard, so it sees who leads
+// what. Three rules spread the shards:
 //
-//   - A hash ranks the nodes for each shard, as rendezvous hashing does. The first in rank stands at
-//     once, each other one only when those before it had time to be elected. The rank is also the
-//     priority: if a leader dies or ends, the first of the others follows it. So only the shards of
-//     dead nodes move, and they move to all others alike.
+//   - A hash ranks the nodes for each shard, as rendezvous hashing does. The first in rank stands
+//     at once, each other one only when those before it had time to be elected. The rank is also
+//     the priority: if a leader dies or ends, the first of the others follows it. So only the
+//     shards of dead nodes move, and they move to all others alike.
 //   - A leader stays. A node that comes back gets nothing by itself.
-//   - If a node leads more shards than the least loaded one, by a margin and for a while, it hands its
-//     surplus over, a few shards a second. All nodes compute the same plan from what they see.
+//   - If a node leads more shards than the least loaded one, by a margin and for a while, it hands
+//     its surplus over, a few shards a second. All nodes compute the same plan from what they see.
 //
 // A planned move waits until the old owner's Work has returned, or its lease has ended: the Work of
 // two nodes never overlaps if it stops in time. A resource that others share still has to check

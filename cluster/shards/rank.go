@@ -7,9 +7,9 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// score is the weight of a node in rendezvous hashing: the node of the highest one comes first for a
-// shard. It has 31 bits, so that it is a priority on every machine, and the same in every version:
-// nodes of two versions must agree.
+// score is the weight of a node in rendezvous hashing: the node of the highest one comes first
+// for a shard. It has 31 bits, so that it is a priority on every machine, and the same in every
+// version: nodes of two versions must agree.
 func score(shard string, node cluster.NodeID) int {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)

@@ -11,9 +11,9 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/shards"
 )
 
-// Nodes leave and come back a hundred times: killed, stopped or cut off. Work never overlaps, each
-// planned move makes the loads more equal (the world checks both), and in the end nothing moves. The
-// seed is printed; BMQELECT_SEED repeats it.
+// Nodes leave and come back a hundred times: killed, stopped or cut off. Work never overlaps,
+// each planned move makes the loads more equal (the world checks both), and in the end nothing
+// moves. The seed is printed; BMQELECT_SEED repeats it.
 func TestAHundredRoundsOfLeavingAndJoining(t *testing.T) {
 	random := shards.Seeded(t)
 	inWorld(t, five, shards.Config{N: 17, MaxMoves: 3}, func(t *testing.T, w *world) {

@@ -14,10 +14,10 @@ import (
 // look is how often the loads are compared.
 const look = time.Second
 
-// Run works on the shards that this node leads, until ctx ends: then Work is told to stop and waited
-// for, the shards are handed over, and Run returns nil. Otherwise its error says why the node or an
-// election has ended, wraps cluster.ErrCampaigning if another Run has the same shards, or is a
-// *cluster.PanicError of Work or Open, after all other Work has ended.
+// Run works on the shards that this node leads, until ctx ends: then Work is told to stop and
+// waited for, the shards are handed over, and Run returns nil. Otherwise its error says why the
+// node or an election has ended, wraps cluster.ErrCampaigning if another Run has the same shards,
+// or is a *cluster.PanicError of Work or Open, after all other Work has ended.
 //
 // The elections stay open afterwards, so that this node still votes for the shards of others, until
 // the node is closed. Run may be called again. A Work that never returns keeps Run from returning,
@@ -126,7 +126,8 @@ func (r *runner) open() error {
 		}
 		e.SetPrepared(true) // so that a leader names who follows it: the next in rank
 		rank := max(slices.Index(ranked(group, voters), r.self), 0)
-		r.all[i] = shard{election: e, stands: time.Now().Add(time.Duration(rank)*step + paced(before[rank]))}
+		wait := time.Duration(rank)*step + paced(before[rank])
+		r.all[i] = shard{election: e, stands: time.Now().Add(wait)}
 		r.byGroup[group] = i
 		before[rank]++
 	}
@@ -258,9 +259,8 @@ func (r *runner) lookAround() {
 	}
 	room := r.cfg.MaxMoves
 	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
-		slices.SortStableFunc(mine, func(a, b int) int { // first those for which it has the best rank
-			return cmp.Compare(score(r.all[b].election.Group(), h.to), score(r.all[a].election.Group(), h.to))
-		})
+		suits := func(i int) int { return score(r.all[i].election.Group(), h.to) }
+		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
 		count := min(h.count, room, len(mine))
 		for _, i := range mine[:count] {
 			r.all[i].given = h.to
@@ -286,7 +286,8 @@ func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
 	before := r.balance.giving
 	hand := r.balance.step(now, loads, r.self)
 	if r.balance.giving != before {
-		r.cfg.Logger.Info("balance of shards", "node", r.self, "hands-over", r.balance.giving, "loads", loads)
+		r.cfg.Logger.Info("balance of shards",
+			"node", r.self, "hands-over", r.balance.giving, "loads", loads)
 	}
 	return hand
 }

@@ -19,8 +19,8 @@ import (
 // All nodes are up: each shard is led by the node that comes first for it. When one dies its shards
 // go to those that come next, and no others move. When it is back it gets its share after a while.
 func TestShardsSpreadAndStay(t *testing.T) {
-	// With this wait and a round trip that is not 0 nodes go by turns: who follows a dead leader is not
-	// a matter of chance.
+	// With this wait and a round trip that is not 0 nodes go by turns: who follows a dead leader is
+	// not a matter of chance.
 	timing := elector.Article()
 	timing.MinRandomWait = 10 * time.Millisecond
 	turns := cluster.ElectionConfig{Timing: timing}
@@ -73,7 +73,8 @@ func (w *world) priority(id cluster.NodeID, shard int) int {
 	return e.Status().Priority
 }
 
-// requireEven demands that all shards are worked on, and that the loads differ by the margin at most.
+// requireEven demands that all shards are worked on, and that the loads differ by the margin at
+// most.
 func (w *world) requireEven(nodes int) {
 	w.t.Helper()
 	loads, all := w.loads()
@@ -98,7 +99,8 @@ func TestAColdStartWithoutSomeNodes(t *testing.T) {
 }
 
 // A planned move begins after the work of the old owner has ended, however long that takes within
-// the lease. The resource of the world sees each overlap, and each token that is not above the last.
+// the lease. The resource of the world sees each overlap, and each token that is not above the
+// last.
 func TestAPlannedMoveWaitsForTheWork(t *testing.T) {
 	inWorld(t, three, shards.Config{N: 12}, func(t *testing.T, w *world) {
 		w.slow = 400 * time.Millisecond // the stop margin is 450
@@ -114,7 +116,9 @@ func TestAPlannedMoveWaitsForTheWork(t *testing.T) {
 
 func TestShutdownHandsOver(t *testing.T) {
 	inWorld(t, three, shards.Config{N: 12}, func(t *testing.T, w *world) {
-		before := w.awaitAll()
+		w.awaitAll()
+		time.Sleep(hold / 2) // until every leader knows that its followers may stand
+		before := w.owners()
 		loads, _ := w.loads()
 		began := time.Now()
 		w.setUp("b", false)
@@ -196,7 +200,7 @@ func TestOpenRunsBeforeWorkAndIsBounded(t *testing.T) {
 	cfg := shards.Config{N: 12, MaxStarts: 2, Open: func(ctx context.Context, s shards.Shard) error {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(3 * time.Second)
 		return nil
 	}}
 	inWorld(t, three, cfg, func(t *testing.T, w *world) {
@@ -234,6 +238,7 @@ func TestTwoRunsOfTheSameShards(t *testing.T) {
 func TestANodeThatIsClosedEndsRun(t *testing.T) {
 	inWorld(t, three, shards.Config{N: 3}, func(t *testing.T, w *world) {
 		w.awaitAll()
+		w.setUp("a", false)
 		require.NoError(t, w.Node("a").Close(t.Context()))
 		w.Closed("a")
 		require.ErrorIs(t, <-w.runs["a"].ended, cluster.ErrClosed)
@@ -243,17 +248,20 @@ func TestANodeThatIsClosedEndsRun(t *testing.T) {
 
 func TestWhatIsWrongWithAConfig(t *testing.T) {
 	work := func(context.Context, shards.Shard) error { return nil }
+	election := func(e cluster.ElectionConfig) shards.Config {
+		return shards.Config{Work: work, N: 1, Election: e}
+	}
 	for want, cfg := range map[string]shards.Config{
 		"Work is nil: it must be a function":                        {N: 1},
 		"N is 0 and Names has 0 names: one of the two must":         {Work: work},
 		"N is 1 and Names has 1 names: one of the two must":         {Work: work, N: 1, Names: []string{"x"}},
 		`Names[1] is "x": names must differ`:                        {Work: work, Names: []string{"x", "x"}},
-		"Election.Priority is 3: it must be 0":                      {Work: work, N: 1, Election: cluster.ElectionConfig{Priority: 3}},
-		"Election.Takeover is 1s: it must be 0":                     {Work: work, N: 1, Election: cluster.ElectionConfig{Takeover: time.Second}},
-		"Margin is 1: it must be at least 2, or 0 for the default":  {Work: work, N: 1, Margin: 1},
+		"Election.Priority is 3: it must be 0":                      election(cluster.ElectionConfig{Priority: 3}),
+		"Election.Takeover is 1s: it must be 0":                     election(cluster.ElectionConfig{Takeover: 1e9}),
+		"Margin is 1: it must be at least 2":                        {Work: work, N: 1, Margin: 1},
 		"MaxStarts is -1: it must be positive":                      {Work: work, N: 1, MaxStarts: -1},
 		"MaxMoves is -1: it must be positive":                       {Work: work, N: 1, MaxMoves: -1},
-		"Hold is -1s: it must be positive, or 0 for the default":    {Work: work, N: 1, Hold: -time.Second},
+		"Hold is -1s: it must be positive":                          {Work: work, N: 1, Hold: -time.Second},
 		"shards config: Work is nil: it must be a function\nN is 0": {},
 	} {
 		require.ErrorContains(t, shards.Run(t.Context(), nil, cfg), want)
