@@ -502,11 +502,15 @@ func TestRunFuncTellsWhyItEnds(t *testing.T) {
 		why  error
 	}{
 		"not a candidate": {"a", untilToldToStop, nil, cluster.ErrNotCandidate},
-		"panic":           {"b", func(context.Context, *cluster.Leadership) error { panic("oops") }, nil, nil},
+		"panic": {"b", func(context.Context, *cluster.Leadership) error {
+			panic("oops")
+		}, nil, nil},
 		"resigned": {"b", untilToldToStop, func(t *testing.T, c *testCluster) {
 			require.NoError(t, c.Node("b").Default().Resign(t.Context()))
 		}, cluster.ErrResigned},
-		"closed": {"b", untilToldToStop, func(t *testing.T, c *testCluster) { c.Stop("b") }, cluster.ErrClosed},
+		"closed": {"b", untilToldToStop, func(_ *testing.T, c *testCluster) {
+			c.Stop("b")
+		}, cluster.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, w *testCluster) {

@@ -111,7 +111,8 @@ func TestHysteresis(t *testing.T) {
 		"a small difference stays": {0, `
 			a5 b3 c4: | a5 b3 c4: | a5 b3 c4: | a5 b3 c4:`},
 		"a large one stays a while, and then goes to the last": {0, `
-			a9 b3 c3: | a9 b3 c3: | a9 b3 c3: c2 b2 | a7 b4 c4: c1 b1 | a6 b4 c5: b1 | a5 b5 c5: | a5 b5 c5:`},
+			a9 b3 c3: | a9 b3 c3: | a9 b3 c3: c2 b2 | a7 b4 c4: c1 b1 | a6 b4 c5: b1 | a5 b5 c5: |
+			a5 b5 c5:`},
 		"one that was short has no effect later": {0, `
 			a9 b3 c3: | a5 b5 c5: | a9 b3 c3: | a9 b3 c3: | a9 b3 c3: c2 b2`},
 		"after it was equal it has to last again": {0, `

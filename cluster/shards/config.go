@@ -98,16 +98,18 @@ func (c Config) validate() (err error) {
 	}
 	demand(c.Work != nil, "Work is nil: it must be a function")
 	demand((c.N > 0) != (len(c.Names) > 0),
-		"N is %d and Names has %d names: one of the two must say which shards there are", c.N, len(c.Names))
+		"N is %d and Names has %d names: one of the two must say which shards there are",
+		c.N, len(c.Names))
 	seen := map[string]bool{}
 	for i, name := range c.Names {
 		demand(!seen[name], "Names[%d] is %q: names must differ", i, name)
 		seen[name] = true
 	}
 	e := c.Election
-	demand(e.Priority == 0, "Election.Priority is %d: it must be 0, the rank of a node is its priority",
-		e.Priority)
-	demand(e.Takeover == 0, "Election.Takeover is %s: it must be 0, or shards go back and forth", e.Takeover)
+	demand(e.Priority == 0,
+		"Election.Priority is %d: it must be 0, the rank of a node is its priority", e.Priority)
+	demand(e.Takeover == 0,
+		"Election.Takeover is %s: it must be 0, or shards go back and forth", e.Takeover)
 	demand(c.Margin == 0 || c.Margin >= 2, "Margin is %d: it must be at least 2, or 0 for the default",
 		c.Margin)
 	demand(c.MaxStarts >= 0, "MaxStarts is %d: it must be positive, or 0 for the default", c.MaxStarts)
