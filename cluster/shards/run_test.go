@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,9 +35,7 @@ func TestShardsSpreadAndStay(t *testing.T) {
 		loads, _ := w.loads()
 		require.Len(t, loads, 5, "%v", loads)
 		for i, owner := range first {
-			for _, id := range five {
-				require.LessOrEqual(t, w.priority(id, i), w.priority(owner, i), "shard %d", i)
-			}
+			w.requireFirst(owner, five, i)
 		}
 		time.Sleep(10 * hold)
 		w.requireEven(5)
@@ -51,9 +50,7 @@ func TestShardsSpreadAndStay(t *testing.T) {
 		require.Equal(t, had[dead], moved(even, after), "only its shards move")
 		for i := range after {
 			if even[i] == dead {
-				for _, id := range w.Running() {
-					require.LessOrEqual(t, w.priority(id, i), w.priority(after[i], i), "shard %d", i)
-				}
+				w.requireFirst(after[i], w.Running(), i)
 			}
 		}
 		w.back(dead)
@@ -66,11 +63,22 @@ func TestShardsSpreadAndStay(t *testing.T) {
 	})
 }
 
-// priority is the rank of a node in a shard's election.
-func (w *world) priority(id cluster.NodeID, shard int) int {
+// requireFirst demands that a node ranks before the others of some for a shard.
+func (w *world) requireFirst(first cluster.NodeID, among []cluster.NodeID, shard int) {
+	w.t.Helper()
+	for _, id := range among {
+		if id != first {
+			require.Less(w.t, w.status(id, shard).Priority, w.status(first, shard).Priority,
+				"shard %d: %s before %s", shard, first, id)
+		}
+	}
+}
+
+func (w *world) status(id cluster.NodeID, shard int) cluster.GroupStatus {
+	w.t.Helper()
 	e, err := w.Node(id).Lookup(fmt.Sprintf("shard/%d", shard))
 	require.NoError(w.t, err)
-	return e.Status().Priority
+	return e.Status()
 }
 
 // requireEven demands that all shards are worked on, and that the loads differ by the margin at
@@ -119,6 +127,11 @@ func TestShutdownHandsOver(t *testing.T) {
 		w.awaitAll()
 		time.Sleep(hold / 2) // until every leader knows that its followers may stand
 		before := w.owners()
+		for i, owner := range before { // whoever has the next rank is named ahead
+			is := func(id cluster.NodeID) bool { return id == owner }
+			others := slices.DeleteFunc(slices.Clone(three), is)
+			w.requireFirst(w.status(owner, i).Successor, others, i)
+		}
 		loads, _ := w.loads()
 		began := time.Now()
 		w.setUp("b", false)
@@ -254,12 +267,14 @@ func TestWhatIsWrongWithAConfig(t *testing.T) {
 		"N is 0 and Names has 0 names: one of the two must": {Work: work},
 		"N is 1 and Names has 1 names: one of the two must": {Work: work, N: 1, Names: []string{"x"}},
 		`Names[1] is "x": names must differ`:                {Work: work, Names: []string{"x", "x"}},
-		"Election.Priority is 3: it must be 0":              {Work: work, N: 1, Election: election{Priority: 3}},
-		"Election.Takeover is 1s: it must be 0":             {Work: work, N: 1, Election: election{Takeover: 1e9}},
-		"Margin is 1: it must be at least 2":                {Work: work, N: 1, Margin: 1},
-		"MaxStarts is -1: it must be positive":              {Work: work, N: 1, MaxStarts: -1},
-		"MaxMoves is -1: it must be positive":               {Work: work, N: 1, MaxMoves: -1},
-		"Hold is -1s: it must be positive":                  {Work: work, N: 1, Hold: -time.Second},
+		"Election.Priority is 3: it must be 0": {
+			Work: work, N: 1, Election: election{Priority: 3}},
+		"Election.Takeover is 1s: it must be 0": {
+			Work: work, N: 1, Election: election{Takeover: 1e9}},
+		"Margin is 1: it must be at least 2":   {Work: work, N: 1, Margin: 1},
+		"MaxStarts is -1: it must be positive": {Work: work, N: 1, MaxStarts: -1},
+		"MaxMoves is -1: it must be positive":  {Work: work, N: 1, MaxMoves: -1},
+		"Hold is -1s: it must be positive":     {Work: work, N: 1, Hold: -time.Second},
 	} {
 		require.ErrorContains(t, shards.Run(t.Context(), nil, cfg), want)
 	}
