@@ -42,9 +42,9 @@ type Leadership struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
-	answer chan leadership.Refusal // to the campaign: NotRefused if it leads; has room for one
-	term   atomic.Uint64           // the newest
-	end    atomic.Int64            // the elector.Time before which it is valid; 0 if it is over
+	answer func(leadership.Refusal) // to the campaign, under a lock: NotRefused if it leads
+	term   atomic.Uint64            // the newest
+	end    atomic.Int64             // the elector.Time before which it is valid; 0 if it is over
 
 	mu       sync.Mutex // guards the fields below
 	reason   elector.Reason
@@ -78,10 +78,11 @@ func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
 
 // campaign campaigns, after the given leadership if it is not 0.
 func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
-	l, err := e.enterCampaign(ctx, after)
+	answer := make(chan leadership.Refusal, 1)
+	l, err := e.enterCampaign(ctx, after, func(why leadership.Refusal) { answer <- why })
 	if err == nil {
 		select {
-		case why := <-l.answer:
+		case why := <-answer:
 			err = e.refused(why)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -95,12 +96,14 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 }
 
 // enterCampaign begins a campaign, and returns the leadership that it may get. The context of that
-// has the values of ctx, and ends only with the leadership.
-func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
+// has the values of ctx, and ends only with the leadership. answer must not wait.
+func (e *Election) enterCampaign(
+	ctx context.Context, after leadership.ID, answer func(leadership.Refusal),
+) (*Leadership, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	l := &Leadership{e: e, id: e.p.NewID(), answer: make(chan leadership.Refusal, 1)}
+	l := &Leadership{e: e, id: e.p.NewID(), answer: answer}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	over, why := e.p.Campaign(leadership.Campaign{ID: l.id, After: after}, l.apply)
 	l.done = over
@@ -128,7 +131,7 @@ func (e *Election) refused(why leadership.Refusal) error {
 // apply carries out the effects of a step of the leaderships' machine.
 func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 	if e.Refused == l.id {
-		l.answer <- e.Refusal
+		l.answer(e.Refusal)
 	}
 	if e.Holder != l.id {
 		return
@@ -145,7 +148,7 @@ func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 		l.end.Store(0)
 	}
 	if e.Granted == l.id {
-		l.answer <- leadership.NotRefused
+		l.answer(leadership.NotRefused)
 	}
 	if e.Stop != elector.ReasonNone {
 		l.reason = e.Stop
