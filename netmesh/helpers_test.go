@@ -73,9 +73,17 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
 }
 
-func (*recorder) Changed(elector.NodeID, uint64, []pair.Change)           {}
-func (*recorder) Beaten(elector.NodeID, uint64, pair.Beat, time.Duration) {}
-func (*recorder) Acked(elector.NodeID, uint64, pair.Ack)                  {}
+func (r *recorder) Changed(p elector.NodeID, session uint64, changes []pair.Change) {
+	for _, c := range changes {
+		r.note("%s %s", p, c)
+	}
+}
+func (r *recorder) Beaten(p elector.NodeID, session uint64, b pair.Beat, age time.Duration) {
+	r.note("%s beat %d", p, b.Sequence)
+}
+func (r *recorder) Acked(p elector.NodeID, session uint64, a pair.Ack) {
+	r.note("%s ack %d", p, a.Sequence)
+}
 
 func (r *recorder) Noted(p elector.NodeID, n Note) {
 	r.note("%s %s note %d of %d bytes", p, n.Group, n.Kind, len(n.Body))

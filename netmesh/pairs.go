@@ -156,14 +156,13 @@ func (d *decoder) changes(body []byte) (all []pair.Change, err error) {
 func (l *link) sendPairs() ([]pair.Change, error) {
 	changes, b, a := l.pairs.take()
 	if b.Sequence != 0 {
-		l.wire.beat = wireBeat{b.Sequence, int64(b.SentAt), b.Period.Microseconds(),
-			b.Late.Microseconds(), b.Revision, b.Hash}
+		l.wire.beat = wireBeatOf(&b)
 		if err := l.send(frameBeat, &l.wire.beat); err != nil {
 			return nil, err
 		}
 	}
 	if a.Sequence != 0 {
-		l.wire.ack = wireAck{a.Sequence, int64(a.SentAt), a.Revision, a.Wanted.Microseconds()}
+		l.wire.ack = wireAckOf(&a)
 		if err := l.send(frameAck, &l.wire.ack); err != nil {
 			return nil, err
 		}
@@ -223,10 +222,19 @@ func (l *link) takePairs(kind frameKind, body []byte) error {
 	return nil
 }
 
+func wireBeatOf(b *pair.Beat) wireBeat {
+	return wireBeat{b.Sequence, int64(b.SentAt), b.Period.Microseconds(), b.Late.Microseconds(),
+		b.Revision, b.Hash}
+}
+
+func wireAckOf(a *pair.Ack) wireAck {
+	return wireAck{a.Sequence, int64(a.SentAt), a.Revision, a.Wanted.Microseconds()}
+}
+
 // value returns the beat, or what no correct peer sends.
-func (w *wireBeat) value() (pair.Beat, error) {
+func (w wireBeat) value() (pair.Beat, error) {
 	if w.Sequence == 0 || w.SentAt <= 0 || uint64(w.Period) > maxMicros || uint64(w.Late) > maxMicros {
-		return pair.Beat{}, refuse(ReasonGarbage, "beat %+v", *w)
+		return pair.Beat{}, refuse(ReasonGarbage, "beat %+v", w)
 	}
 	return pair.Beat{
 		Sequence: w.Sequence, SentAt: elector.Time(w.SentAt), Revision: w.Revision, Hash: w.Hash,
@@ -235,9 +243,9 @@ func (w *wireBeat) value() (pair.Beat, error) {
 }
 
 // value returns the ack, or what no correct peer sends.
-func (w *wireAck) value() (pair.Ack, error) {
+func (w wireAck) value() (pair.Ack, error) {
 	if w.Sequence == 0 || w.SentAt <= 0 || uint64(w.Wanted) > maxMicros {
-		return pair.Ack{}, refuse(ReasonGarbage, "ack %+v", *w)
+		return pair.Ack{}, refuse(ReasonGarbage, "ack %+v", w)
 	}
 	return pair.Ack{Sequence: w.Sequence, SentAt: elector.Time(w.SentAt), Revision: w.Revision,
 		Wanted: time.Duration(w.Wanted) * time.Microsecond}, nil
