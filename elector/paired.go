@@ -96,7 +96,6 @@ func (m *Machine) backed(in Backed) {
 	}
 	for _, b := range in.By {
 		if voter, counts := m.genuine(b.Peer, b.Identity); counts && m.supported(voter, b.SentAt) {
-			m.notePresent(b.Peer)
 			m.noteSettled(voter)
 		}
 	}
@@ -116,6 +115,17 @@ func (m *Machine) LeaseFrom(acks []Time) Time {
 	var s support
 	copy(s[:], acks)
 	return m.leaseFrom(&s)
+}
+
+// IsAboutToStand reports whether this node would stand for election if it were stepped at now.
+func (m *Machine) IsAboutToStand(now Time) bool {
+	f := m.state.Follower // zero unless FOLLOWER
+	return !f.Discovering && due(f.StandAt, now)
+}
+
+// Attempts reports whether a scouting round or a ballot of this node is open.
+func (m *Machine) Attempts() bool {
+	return m.state.Role == Candidate || m.state.Follower.Round.IsOpen()
 }
 
 // said is what an acknowledgement tells besides that the leader was heard.

@@ -31,6 +31,8 @@ type Driver struct {
 
 	sessions   map[elector.NodeID]*session // of links to builds that know pairs
 	led        map[*class]int              // how many leaderships this node has of each
+	attempts   int                         // how many elections have a round or ballot open
+	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
@@ -181,6 +183,9 @@ func (d *Driver) tick() {
 	}
 	for d.ticks.Next() <= now {
 		g := d.ticks[0].Owner
+		if d.waitsInLine(g) {
+			continue
+		}
 		d.tellIssued(g)
 		d.step(g, elector.Tick{})
 	}
@@ -304,6 +309,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	g.signalHandoverEnd()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
+	d.noteAttempt(g)
 	d.pair(g)
 	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
 	case !watched, busy && g.machine.Quiet(): // too few beats were answered; or a request waits for steps

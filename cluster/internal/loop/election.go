@@ -64,6 +64,8 @@ type group struct {
 	session    *session        // in whose followed set it is; nil if in none
 	pairing    elector.Pairing // for whom it is there
 	carried    bool            // beats speak for the leader
+	attempts   bool            // a round or ballot is open
+	inLine     bool            // it waits for those of others
 	heard      elector.Time    // the newest beat that the machine knows
 	acks       uint64          // how many of Driver.acks the machine knows
 	lease      *lease          // that it shares; nil if it does not lead, or is not quiet
