@@ -38,8 +38,8 @@ func (p *pairs) take() (changes []pair.Change, b pair.Beat, a pair.Ack) {
 // half is a random half of the number of a session.
 func half() uint32 { return max(rand.Uint32(), 1) }
 
-// session is the number of the session of a link, of which the dialer said one half and the acceptor
-// the other; 0 if one of them knows no pairs.
+// session is the number of the session of a link, of which the dialer said one half and the
+// acceptor the other; 0 if one of them knows no pairs.
 func session(dialer, acceptor uint32) uint64 {
 	if dialer == 0 || acceptor == 0 {
 		return 0
@@ -64,8 +64,8 @@ func (m *Mesh) inSession(to elector.NodeID, number uint64, f func(*link)) bool {
 }
 
 // Change queues changes for the other end of a session, and never blocks. They arrive in order, and
-// none is left out, or the link ends. They overtake no message that was sent before them. The result
-// is false if the session is not the present one.
+// none is left out, or the link ends. They overtake no message that was sent before them. The
+// result is false if the session is not the present one.
 func (m *Mesh) Change(to elector.NodeID, session uint64, changes []pair.Change) bool {
 	return m.inSession(to, session, func(l *link) {
 		if len(l.pairs.changes)+len(changes) > maxChanges {
@@ -238,7 +238,8 @@ func (w wireBeat) value() (pair.Beat, error) {
 	}
 	return pair.Beat{
 		Sequence: w.Sequence, SentAt: elector.Time(w.SentAt), Revision: w.Revision, Hash: w.Hash,
-		Period: time.Duration(w.Period) * time.Microsecond, Late: time.Duration(w.Late) * time.Microsecond,
+		Period: time.Duration(w.Period) * time.Microsecond,
+		Late:   time.Duration(w.Late) * time.Microsecond,
 	}, nil
 }
 

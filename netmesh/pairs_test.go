@@ -28,8 +28,9 @@ func ackOf(seq uint64) pair.Ack { return pair.Ack{Sequence: seq, SentAt: 7, Revi
 // burst are changes as a follower makes them.
 func burst(from, n int) (all []pair.Change) {
 	for i := from; i < from+n; i++ {
-		all = append(all, pair.Change{What: pair.Join, Revision: uint64(i), Group: fmt.Sprintf("g%d", i%999),
-			Term: lsn.MaxTerm})
+		all = append(all, pair.Change{What: pair.Join, Revision: uint64(i),
+			Group: fmt.Sprintf("g%d", i%999),
+			Term:  lsn.MaxTerm})
 	}
 	return all
 }

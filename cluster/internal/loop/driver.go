@@ -36,7 +36,7 @@ type Driver struct {
 	leases     []*lease                    // of quiet leaderships; few
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
-	news       []told                      // what not all elections were told yet; toldBefore were before
+	news       []told                      // what not all elections were told yet
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
 
@@ -312,7 +312,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	d.noteAttempt(g)
 	d.pair(g)
 	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
-	case !watched, busy && g.machine.Quiet(): // too few beats were answered; or a request waits for steps
+	case !watched, busy && g.machine.Quiet(): // nobody watches the lease; a request waits for steps
 		d.stepOnce(g, elector.Covered{})
 	case covered && !busy:
 		d.stepOnce(g, elector.Covered{All: true})

@@ -49,7 +49,8 @@ func main() {
 		}
 		return
 	}
-	fmt.Println("elections | led after | CPU a node | KiB/s | wake-ups/s | memory | opened in | killed: led after | CPU of others")
+	fmt.Println("|elections|led after|led by a, b, c|CPU|KiB/s|wake-ups/s|memory|opening one|" +
+		"a killed: led after|CPU then|\n|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*counts, ",") {
 		n, err := strconv.Atoi(text)
 		if err == nil {
@@ -133,8 +134,8 @@ func (p *process) figures() (f figures, err error) {
 }
 
 func start(id cluster.NodeID, n int, root string) (*process, error) {
-	cmd := exec.Command(os.Args[0], "-node", string(id), "-count", strconv.Itoa(n), "-profile", *profile,
-		"-port", strconv.Itoa(*port), "-dir", filepath.Join(root, string(id)))
+	cmd := exec.Command(os.Args[0], "-node", string(id), "-count", strconv.Itoa(n),
+		"-profile", *profile, "-port", strconv.Itoa(*port), "-dir", filepath.Join(root, string(id)))
 	cmd.Stderr = nil
 	if os.Getenv("MANY_LOG") != "" {
 		cmd.Stderr = os.Stderr
@@ -152,7 +153,8 @@ func start(id cluster.NodeID, n int, root string) (*process, error) {
 
 // allLed waits until all elections have one leader, and returns the newest figures.
 func allLed(all []*process, n int) (latest []figures, err error) {
-	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); {
+		time.Sleep(50 * time.Millisecond)
 		led, leaderless := 0, 0
 		latest = nil
 		for _, p := range all {
@@ -170,8 +172,8 @@ func allLed(all []*process, n int) (latest []figures, err error) {
 	return nil, fmt.Errorf("not all %d elections have a leader: %+v", n, latest)
 }
 
-// rest measures the mean of the nodes over a while. To look at a node costs time, so the kernel says
-// what it takes.
+// rest measures the mean of the nodes over a while. To look at a node costs time, so the kernel
+// says what it takes.
 func rest(all []*process, before []figures) (cpu, bytes, wakes float64, last []figures, err error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -253,7 +255,9 @@ func measure(n int) error {
 		return err
 	}
 	cpuOfTwo, _, _, _, err := rest(all[1:], before)
-	fmt.Printf("%d | %.1fs %v | %.2f%% | %.1f | %.0f | %d MiB | %s | %.2fs | %.2f%%\n", n, ledAfter.Seconds(), led,
-		100*cpu, bytes/1024, wakes, last[0].Memory/1024, last[0].Opened.Round(time.Millisecond), again.Seconds(), 100*cpuOfTwo)
+	each := last[0].Opened / time.Duration(max(n-1, 1))
+	fmt.Printf("|%d|%.1f s|%v|%.2f %%|%.1f|%.0f|%d MiB|%s|%.2f s|%.2f %%|\n", n, ledAfter.Seconds(), led,
+		100*cpu, bytes/1024, wakes, last[0].Memory/1024, each.Round(time.Microsecond),
+		again.Seconds(), 100*cpuOfTwo)
 	return err
 }
