@@ -26,6 +26,7 @@ type Driver struct {
 	groups  map[string]*group // open elections, by name
 	opening map[string]bool   // names of elections that are being opened
 	closed  map[string]*group // closed elections whose work has not been released
+	ending  map[string]bool   // names of closed elections that the disk has not forgotten
 	ticks   guarded.Queue[*group]
 
 	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
@@ -50,7 +51,8 @@ func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
 		common: c, Mesh: m,
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
-		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
+		ending: map[string]bool{},
+		up:     map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}

@@ -84,8 +84,8 @@ type Setup struct {
 	StopMargin    time.Duration // how long before the end of the lease work must stop
 }
 
-// NewElection returns an election that is still to be entered. It reads the disk.
-func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+// newElection returns an election that is still to be given what is durable, and to be entered.
+func (l *common) newElection(name string, s Setup) (*Election, error) {
 	s.Elector.Identity = elector.Identity(l.Store.Identity())
 	s.Elector.Lost = l.Store.Lost()
 	config := s.Elector
@@ -94,15 +94,9 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	durable, err := l.Store.Group(name)
-	if err != nil {
-		return nil, err
-	}
-	l.Log.Debug("election opened", "group", name, "term", durable.Terms.Entered,
-		"reserved", durable.Terms.Reserved)
 	e := &Election{
 		Name: name, Config: s.Elector, Gone: make(chan struct{}), Stood: make(chan struct{}),
-		common: l.common,
+		common: l,
 	}
 	e.workEnd.Store(&WorkEnd{})
 	e.recorded.Store(&Recorded{newer: make(chan struct{})})
@@ -117,8 +111,8 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 		Priority: config.Priority, Margin: s.StopMargin, Lease: config.Timing.Lease,
 	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
-		Election: e, machine: machine, durable: durable, silences: map[elector.NodeID]silences{},
-		values:  map[[32]byte][]byte{durable.Record.Value.Hash: durable.Value},
+		Election: e, machine: machine, silences: map[elector.NodeID]silences{},
+		values:  map[[32]byte][]byte{{}: nil},
 		offers:  map[elector.NodeID]*offering{},
 		measure: measure.NewElection(config.Timing.Lease),
 	}
@@ -282,7 +276,7 @@ func (d *Driver) leave(g *group) {
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
 		d.ticks.Remove(g.tick)
-		d.persister.note(func() error { d.Store.Forget(g.Name); return nil })
+		d.forgetClosed(g)
 		d.closed[g.Name] = g
 		d.forgetReleased()
 	}

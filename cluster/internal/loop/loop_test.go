@@ -287,6 +287,7 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		l.persister.note(func() error { <-fail; return full })
 		got := make(chan error, 2)
 		go func() { got <- l.Pause(t.Context(), time.Hour) }()
+		l.view(func(d *Driver) { d.ending["y"] = true })
 		go func() { _, err := l.Open("y", Setup{Elector: e.Config}); got <- err }()
 		synctest.Wait()
 		l.later(func(*Driver) { <-goOn })

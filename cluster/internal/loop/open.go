@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Errors of Open and Lookup.
@@ -26,19 +27,20 @@ const OpenTime = 10 * time.Second
 func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), OpenTime, ErrHeldUp)
 	defer cancel()
-	err := l.Do(ctx, func(d *Driver) error { return d.reserve(name) })
+	e, err := l.newElection(name, s)
 	if err != nil {
 		return nil, err
 	}
-	ready := make(chan answer[*Election], 1)
-	// An election of that name may just have been closed. Its last term must be on disk before
-	// the term is read again, or a vote could be given twice.
+	entered, err := ask(ctx, l, func(d *Driver) (bool, error) { return d.open(e) })
+	if entered || err != nil {
+		return e, err
+	}
+	ready := make(chan error, 1)
 	l.persister.note(func() error {
-		e, err := l.NewElection(name, s)
-		ready <- answer[*Election]{e, err}
+		ready <- e.load()
 		return nil
 	})
-	opened, err := await(ctx, l, ready, l.persisted)
+	failed, err := await(ctx, l, ready, l.persisted)
 	if err != nil && ctx.Err() != nil {
 		go func() {
 			if _, err := await(context.Background(), l, ready, l.persisted); err == nil {
@@ -50,17 +52,69 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	return opened.value, l.Do(context.Background(), func(d *Driver) error {
+	return e, l.Do(context.Background(), func(d *Driver) error {
 		delete(d.opening, name)
-		if err := cmp.Or(opened.err, d.Err()); err != nil {
+		if err := cmp.Or(failed, d.Err()); err != nil {
 			return err
 		}
-		d.enter(opened.value.g)
+		d.enter(e.g)
 		return nil
 	})
 }
 
-// reserve keeps a name for an election that is being opened.
+// NewElection returns an election that is still to be entered, and reads the disk for it.
+func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+	e, err := l.newElection(name, s)
+	if err == nil {
+		err = e.load()
+	}
+	return e, err
+}
+
+// load reads what is durable of an election.
+func (e *Election) load() (err error) {
+	g := e.g
+	if g.durable, err = e.common.Store.Group(e.Name); err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
+		g.values = map[[32]byte][]byte{g.durable.Record.Value.Hash: g.durable.Value}
+	}
+	return err
+}
+
+// open enters an election. If the disk is to be waited for, it only keeps the name. An election of
+// that name may just have been closed: its last term must be on disk before the term is read again,
+// or a vote could be given twice.
+func (d *Driver) open(e *Election) (entered bool, err error) {
+	if err := d.reserve(e.Name); err != nil {
+		return false, err
+	}
+	terms, ok := d.Store.Terms(e.Name)
+	if !ok || d.ending[e.Name] {
+		d.opening[e.Name] = true
+		return false, nil
+	}
+	e.g.durable.Terms = terms
+	d.enter(e.g)
+	return true, nil
+}
+
+// forgetClosed lets the disk forget an election that was closed, except for its record.
+func (d *Driver) forgetClosed(g *group) {
+	newest, _ := g.machine.Versions()
+	d.ending[g.Name] = true
+	d.persister.forget(g.Name, newest != (lsn.LSN{}))
+}
+
+// onForgotten runs on the persister's goroutine.
+func (l *Loop) onForgotten(closed map[string]lsn.Term) {
+	l.Store.Forget(closed)
+	l.later(func(d *Driver) {
+		for name := range closed {
+			delete(d.ending, name)
+		}
+	})
+}
+
+// reserve returns why an election of that name cannot be opened.
 func (d *Driver) reserve(name string) error {
 	d.forgetReleased()
 	switch {
@@ -74,7 +128,6 @@ func (d *Driver) reserve(name string) error {
 		return fmt.Errorf("the work of its last leadership here has not been released: %w",
 			ErrCampaigning)
 	}
-	d.opening[name] = true
 	return nil
 }
 

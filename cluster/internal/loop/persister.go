@@ -7,6 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // checkEvery is the time between two checks of what was written.
@@ -21,9 +22,13 @@ type persister struct {
 	write func(g groups) error      // durable when it returns
 	done  func(g groups, err error) // called after each write
 	check func() error              // fails if what was written is gone
+	// forgotten is called with closed groups, and the highest term in which this node may have voted
+	// in each, or 0 if that is on disk. Everything that was requested of them before is written then.
+	forgotten func(closed map[string]lsn.Term)
 
 	mu      sync.Mutex
 	wanted  groups
+	closed  map[string]lsn.Term
 	notes   []func() error
 	pending chan struct{} // has an element if anything waits
 }
@@ -43,6 +48,22 @@ func (p *persister) request(group string, d store.Durable) {
 	guarded.Wake(p.pending)
 }
 
+// forget asks for a closed group to be forgotten. If it has no record, that saves the write that was
+// requested last: no message waits for it any more. It never waits.
+func (p *persister) forget(group string, hasRecord bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil {
+		p.closed = map[string]lsn.Term{}
+	}
+	p.closed[group] = 0
+	if !hasRecord {
+		p.closed[group] = p.wanted[group].Terms.Reserved
+		delete(p.wanted, group)
+	}
+	guarded.Wake(p.pending)
+}
+
 // note asks for write to be called after all earlier requests are on disk. It never waits.
 func (p *persister) note(write func() error) {
 	p.mu.Lock()
@@ -52,12 +73,12 @@ func (p *persister) note(write func() error) {
 }
 
 // take returns the requests that wait, and forgets them.
-func (p *persister) take() (wanted groups, notes []func() error) {
+func (p *persister) take() (wanted groups, closed map[string]lsn.Term, notes []func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted, notes = p.wanted, p.notes
-	p.wanted, p.notes = nil, nil
-	return wanted, notes
+	wanted, closed, notes = p.wanted, p.closed, p.notes
+	p.wanted, p.closed, p.notes = nil, nil, nil
+	return wanted, closed, notes
 }
 
 // run writes until quit, and then what was requested before quit. It also ends when a write or a
@@ -74,9 +95,12 @@ func (p *persister) run(quit <-chan struct{}) {
 		case <-quit:
 			last = true
 		}
-		wanted, notes := p.take()
+		wanted, closed, notes := p.take()
 		if err == nil && len(wanted) > 0 {
 			err = p.write(wanted)
+		}
+		if err == nil && len(closed) > 0 {
+			p.forgotten(closed)
 		}
 		for _, write := range notes {
 			if err == nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -23,30 +24,40 @@ type Durable struct {
 
 // Group returns that with which the named group starts, and notes that it was opened in this
 // run. The terms are the group's durable ones or, if that is higher, the floor of an emergency. A
-// group without durable terms may have been forgotten: it starts at the highest reserved term of
-// any forgotten group. So this node has never voted in the group above Reserved, and it may vote
-// only there.
+// group without durable terms may have been forgotten. It starts as after a crash: it has entered
+// no term, and may have voted up to the highest reserved term of any forgotten group. So this node
+// has never voted in the group above Reserved, and it may vote only there.
 //
-// The name must be UTF-8 and not empty. Group waits for the disk only if a write is under way, or
-// to read a value. The error wraps ErrCorrupt if the value is damaged or gone.
+// The name must be UTF-8 and not empty. Group waits for the disk only if the group has a record.
+// The error wraps ErrCorrupt if the value of the record is damaged or gone.
 func (s *Store) Group(name string) (Durable, error) {
 	if err := checkName("group", name); err != nil {
 		return Durable{}, fmt.Errorf("start a group: %w", err)
 	}
+	if terms, ok := s.Terms(name); ok {
+		return Durable{Terms: terms}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, idle := s.state.Load().Idle[name]; idle {
-		next := s.state.Load().clone()
-		delete(next.Idle, name)
-		s.state.Store(&next)
-		s.ahead = true
-	}
 	d := Durable{Terms: s.state.Load().terms(name), Record: s.state.Load().Records[name]}
 	var err error
 	if d.Value, err = s.value(name); err != nil {
 		return Durable{}, fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, s.dir, err, corruptAdvice)
 	}
 	return d, nil
+}
+
+// Terms is Group for a group without a record, and reports whether the group is one. It never waits
+// for the disk.
+func (s *Store) Terms(name string) (t elector.Terms, ok bool) {
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	st := s.state.Load()
+	if _, idle := st.Idle[name]; idle {
+		s.opened = append(s.opened, name)
+	}
+	_, has := st.Records[name]
+	return st.terms(name), !has && checkName("group", name) == nil
 }
 
 // value returns that of a group's record.
@@ -66,26 +77,28 @@ func (s *Store) value(group string) (value []byte, err error) {
 }
 
 // Forget removes groups that are no longer open on this node; for one that is opened again
-// see Group. It does not wait for the disk: the next write, or Close, saves the change. A
+// see Group. Each comes with the highest term in which this node may have voted, or 0 if that is
+// the durable reserved one. Forget writes nothing: the next write, or Close, saves the change. A
 // crash before that forgets nothing. A group with a record is kept: a quorum may count on that.
-func (s *Store) Forget(groups ...string) {
+func (s *Store) Forget(groups map[string]lsn.Term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.state.Load().clone()
-	for _, group := range groups {
-		_, recorded := next.Groups[group]
-		s.ahead = s.ahead || recorded
-		next.forget(group)
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	st := s.state.Load()
+	for group, last := range groups {
+		_, recorded := st.Groups[group]
+		s.ahead = s.ahead || recorded || uint64(last) > st.Forgotten
+		st.forget(group, last)
 	}
-	s.state.Store(&next)
 }
 
-// forget removes a group from a state that is not current yet.
-func (s *state) forget(group string) {
+// forget removes a group whose last term is given, or 0 if that is the reserved one.
+func (s *state) forget(group string, last lsn.Term) {
 	if _, has := s.Records[group]; has {
 		return
 	}
-	s.Forgotten = max(s.Forgotten, s.Groups[group])
+	s.Forgotten = max(s.Forgotten, cmp.Or(uint64(last), s.Groups[group]))
 	delete(s.Groups, group)
 	delete(s.Entered, group)
 	delete(s.Idle, group)
@@ -103,7 +116,7 @@ func (s *state) age() {
 	for group, term := range s.Groups {
 		s.Idle[group]++
 		if s.Idle[group] > idleStarts || term == 0 {
-			s.forget(group)
+			s.forget(group, 0)
 		}
 	}
 }
@@ -143,6 +156,8 @@ func (s *Store) Persist(groups map[string]Durable) error {
 		if s.journal.fits(batch) {
 			err = s.write(doing, journalFile, func() error { return s.journal.append(batch) })
 			if err == nil {
+				s.maps.Lock()
+				defer s.maps.Unlock()
 				now.set(news, s.values)
 			}
 			return err
@@ -223,15 +238,15 @@ func (s *state) set(news map[string]Durable, values map[string][]byte) {
 
 // terms are those at which group starts.
 func (s state) terms(group string) elector.Terms {
+	floor := s.floor()
 	reserved, ok := s.Groups[group]
 	if !ok {
-		reserved = s.Forgotten
+		return elector.Terms{Entered: lsn.Term(floor), Reserved: lsn.Term(max(s.Forgotten, floor))}
 	}
 	entered, ok := s.Entered[group]
 	if !ok {
 		entered = reserved
 	}
-	floor := s.floor()
 	return elector.Terms{
 		Entered: lsn.Term(max(entered, floor)), Reserved: lsn.Term(max(reserved, floor)),
 	}

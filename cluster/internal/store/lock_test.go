@@ -51,7 +51,7 @@ func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
 	refused(dir, wasp)
 
 	s = opened(t, dir)
-	s.Forget("a")
+	s.Forget(all("a"))
 	require.NoError(t, s.Close())
 	refused(dir, wasp)
 

@@ -31,9 +31,11 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 		defer func() { require.NoError(t, s.Close()) }()
 		group := rapid.SampledFrom([]string{"a", "b", "group with \"quotes\"", "\u00e9"})
 		t.Repeat(map[string]func(*rapid.T){
-			"reopen":  func(t *rapid.T) { s = reopen(t, s, dir); want.boot++ },
-			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
-			"forget":  func(t *rapid.T) { want.forget(s, group.Draw(t, "group")) },
+			"reopen": func(t *rapid.T) { s = reopen(t, s, dir); want.boot++ },
+			"group":  func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
+			"forget": func(t *rapid.T) {
+				want.forget(s, group.Draw(t, "group"), lsn.Term(rapid.Uint64Range(0, 9).Draw(t, "last")))
+			},
 			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
 			"stop": func(t *rapid.T) { // gives back the terms that were reserved and not used
 				name := group.Draw(t, "group")
@@ -75,7 +77,7 @@ func (m *model) terms(name string) elector.Terms {
 	if t, ok := m.groups[name]; ok {
 		return t
 	}
-	return elector.Terms{Entered: m.forgotten, Reserved: m.forgotten}
+	return elector.Terms{Reserved: m.forgotten}
 }
 
 func (m *model) group(t *rapid.T, s *Store, name string) {
@@ -84,9 +86,12 @@ func (m *model) group(t *rapid.T, s *Store, name string) {
 	require.Equal(t, Durable{Terms: m.terms(name)}, got)
 }
 
-func (m *model) forget(s *Store, name string) {
-	s.Forget(name)
-	m.forgotten = max(m.forgotten, m.groups[name].Reserved)
+func (m *model) forget(s *Store, name string, last lsn.Term) {
+	before := m.forgotten
+	s.Forget(map[string]lsn.Term{name: last})
+	if m.forgotten = max(m.forgotten, m.groups[name].Reserved); last > 0 {
+		m.forgotten = max(before, last)
+	}
 	delete(m.groups, name)
 }
 
