@@ -115,6 +115,7 @@ func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
 		again.Hear("c", elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}, nil)
 		require.Equal(t, given, n.Stats().VotesGiven.Yes, "the vote in term 7 went to b")
 		again.Hear("c", elector.Message{Kind: elector.ElectionProposal, Term: 8, SentAt: 1}, nil)
+		time.Sleep(time.Millisecond) // until the term is on disk
 		require.Equal(t, given+1, n.Stats().VotesGiven.Yes)
 	}, clustertest.Down("b", "c"))
 }

@@ -49,6 +49,10 @@ type Stats struct {
 	// for only one.
 	MissedEvents  uint64
 	Subscriptions int // that are open
+	// Uninvited counts the messages of elections that are not open here and that they did not open,
+	// by why: no-prefix (see Config.Prefixes), observer (the sender is no voter), shut (the election
+	// was closed on this node within a minute) or full (Config.PrefixLimit).
+	Uninvited map[string]uint64
 }
 
 // ElectionStats are the figures of one election on a node.
@@ -94,7 +98,7 @@ func (n *Node) Stats() Stats {
 		InboxWait: Histogram(m.Waits.Snapshot()), InboxLength: n.loop.InboxLength(),
 		Stalls: m.Stalls.Load(), StoreWrite: Histogram(m.Writes.Snapshot()),
 		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
-		LogLinesLost: n.lines.lost.Load(),
+		LogLinesLost: n.lines.lost.Load(), Uninvited: n.loop.Uninvited.Counts(),
 	}
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	for name, times := range m.Phases() {

@@ -193,6 +193,18 @@ func (n *Node) Status() Status {
 	return st
 }
 
+// Elections returns this node's view of up to limit elections whose names begin with prefix, and
+// come after the name after, in the order of bytes. So a caller reads all of many, a page after the
+// other: after is the last name of the page before. Elections that open or close meanwhile may be
+// left out.
+func (n *Node) Elections(prefix, after string, limit int) []GroupStatus {
+	all := []GroupStatus{}
+	for _, s := range n.loop.Page(prefix, after, limit) {
+		all = append(all, n.groupStatus(s, n.memberStatus(s.Electorate)))
+	}
+	return all
+}
+
 // defaultOf is the default election; the zero value once that is closed.
 func defaultOf(elections []loop.Snapshot) (s loop.Snapshot) {
 	if i := slices.IndexFunc(elections, func(e loop.Snapshot) bool {

@@ -56,11 +56,12 @@ type group struct {
 	machine    *elector.Machine
 	durable    store.Durable          // on disk when it was opened
 	tick       *guarded.Timer[*group] // when the machine wants its next tick
-	putOff     elector.Time           // the tick that HeldUp has put off
-	leadTerm   lsn.Term               // the term that this node leads in; 0 if it does not lead
-	issued     lsn.LSN                // the newest issued LSN that the machine knows
-	since      time.Time              // time of the newest transition, by the wall clock
-	leaderMeta string                 // the Meta of follows
+	guest      guest
+	putOff     elector.Time // the tick that HeldUp has put off
+	leadTerm   lsn.Term     // the term that this node leads in; 0 if it does not lead
+	issued     lsn.LSN      // the newest issued LSN that the machine knows
+	since      time.Time    // time of the newest transition, by the wall clock
+	leaderMeta string       // the Meta of follows
 	measure    measure.Election
 	roundTrip  time.Duration               // to a majority, as the machine knows it; 0 if unknown
 	follows    elector.NodeID              // the leader after the newest transition

@@ -74,8 +74,10 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 // load reads what is durable of an election.
 func (e *Election) load() (err error) {
 	g := e.g
-	if g.durable, err = e.common.Store.Group(e.Name); err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
-		g.values = map[[32]byte][]byte{g.durable.Record.Value.Hash: g.durable.Value}
+	g.durable, err = e.common.Store.Group(e.Name)
+	if err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
+		r := g.durable.Record
+		g.values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
 	}
 	return err
 }
@@ -100,6 +102,10 @@ func (d *Driver) open(e *Election) (entered bool, err error) {
 // forgetClosed lets the disk forget an election that was closed, except for its record.
 func (d *Driver) forgetClosed(g *group) {
 	newest, _ := g.machine.Versions()
+	d.dismiss(g)
+	if !g.guest.idle {
+		d.shutFor(g.Name)
+	}
 	d.ending[g.Name] = true
 	d.persister.forget(g.Name, newest != (lsn.LSN{}))
 }
@@ -131,10 +137,14 @@ func (d *Driver) reserve(name string) error {
 	return nil
 }
 
-// Lookup returns the election of that name that is open.
-func (l *Loop) Lookup(name string) (*Election, error) {
+// Lookup returns the election of that name that is open. With keep it stays open although nobody
+// uses it.
+func (l *Loop) Lookup(name string, keep bool) (*Election, error) {
 	return ask(context.Background(), l, func(d *Driver) (*Election, error) {
 		if g := d.groups[name]; g != nil && g.Ended() == nil {
+			if keep {
+				d.dismiss(g)
+			}
 			return g.Election, nil
 		}
 		return nil, cmp.Or(d.Err(), ErrNotOpen)

@@ -22,8 +22,8 @@ type persister struct {
 	write func(g groups) error      // durable when it returns
 	done  func(g groups, err error) // called after each write
 	check func() error              // fails if what was written is gone
-	// forgotten is called with closed groups, and the highest term in which this node may have voted
-	// in each, or 0 if that is on disk. Everything that was requested of them before is written then.
+	// forgotten is called with closed groups, and the highest term in which this node may have
+	// voted in each, or 0 if that is on disk. All that was requested of them before is written.
 	forgotten func(closed map[string]lsn.Term)
 
 	mu      sync.Mutex
@@ -48,8 +48,8 @@ func (p *persister) request(group string, d store.Durable) {
 	guarded.Wake(p.pending)
 }
 
-// forget asks for a closed group to be forgotten. If it has no record, that saves the write that was
-// requested last: no message waits for it any more. It never waits.
+// forget asks for a closed group to be forgotten. If it has no record, that saves the write that
+// was requested last: no message waits for it any more. It never waits.
 func (p *persister) forget(group string, hasRecord bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -72,6 +73,28 @@ func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 		anomalies = maps.Clone(d.anomalies)
 	})
 	return all, anomalies
+}
+
+// Page returns the states of up to limit elections whose names begin with prefix and come after
+// another name, sorted by name. It is for many elections: it looks only at those that it returns.
+func (l *Loop) Page(prefix, after string, limit int) (page []Snapshot) {
+	var names []string
+	l.view(func(d *Driver) {
+		for name := range d.groups {
+			if name > after && strings.HasPrefix(name, prefix) {
+				names = append(names, name)
+			}
+		}
+	})
+	slices.Sort(names)
+	l.view(func(d *Driver) {
+		for _, name := range names {
+			if g := d.groups[name]; g != nil && len(page) < limit {
+				page = append(page, d.snapshot(g))
+			}
+		}
+	})
+	return page
 }
 
 // Look is a Snapshot that waits no longer than ctx. The error is the cause of ctx, or why the
