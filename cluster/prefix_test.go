@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -239,7 +240,20 @@ func TestAClosedElectionKeepsItsRecord(t *testing.T) {
 		r, err := again.Record(within(t, time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, "kept", string(r.Value))
+		found, err = c.Node("b").Lookup("job/1")
+		require.NoError(t, err)
 		require.NotEmpty(t, c.Leader("job/1"))
+
+		again.Release()
+		require.NoError(t, found.Close(t.Context()))
+		c.Stop("b")
+		s, err := store.OpenExisting(c.DataDir("b"))
+		require.NoError(t, err)
+		kept, err := s.Group("job/1")
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.Equal(t, "kept", string(kept.Value))
+		require.Equal(t, kept.Terms.Entered, kept.Terms.Reserved, "unused terms were given back")
 	}, jobs)
 }
 
