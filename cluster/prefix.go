@@ -27,7 +27,7 @@ func (n *Node) Open(name string) (*Election, error) {
 		}
 		prefix := n.cfg.prefix(name)
 		if errors.Is(err, ErrNotOpen) && prefix == "" {
-			err = fmt.Errorf("the name must begin with one of Config.Prefixes (%s): %w",
+			err = fmt.Errorf("the name must begin with one of the configured prefixes (%s): %w",
 				cmp.Or(words.List(slices.Sorted(maps.Keys(n.cfg.Prefixes))), "there are none"), err)
 		}
 		if prefix == "" || !errors.Is(err, ErrNotOpen) {

@@ -193,7 +193,7 @@ func TestANameWithoutAPrefixIsNotOpened(t *testing.T) {
 		_, err := c.Node("a").Open("other")
 		require.ErrorIs(t, err, cluster.ErrNotOpen)
 		require.EqualError(t, err, `open election "other": the name must begin with one of `+
-			`Config.Prefixes (job/, job/vote/): no election of that name is open`)
+			`the configured prefixes (job/, job/vote/): no election of that name is open`)
 		found, err := c.Node("a").Open(cluster.DefaultGroup)
 		require.NoError(t, err, "it is open")
 		require.Equal(t, cluster.DefaultGroup, found.Group())
