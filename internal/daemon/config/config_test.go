@@ -120,7 +120,7 @@ func TestPrefixesHaveOptionsOfTheirOwn(t *testing.T) {
 		require.Equal(t, 7, cfg.Prefixes["a:b"].Priority)
 		require.Equal(t, 7, cfg.Election.Priority)
 	}
-	o, err := parsed(t, "", append(node, "--prefixes", "job/: {lease: 1s}, vote/: {}")...)
+	o, err := parsed(t, "", append(node, "--prefixes", "job/: {lease: 1s}, vote/")...)
 	require.NoError(t, err)
 	cfg, err := o.Resolve()
 	require.NoError(t, err)

@@ -64,7 +64,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 				continue
 			}
 			value, err := optionText(option.Value(), examples[name] != "")
-			if name == prefixesFlag {
+			if _, ok := option.Value().(ast.MapNode); ok && name == prefixesFlag {
 				value, err = option.Value().String(), nil
 			}
 			if err != nil {
