@@ -45,7 +45,8 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	text := list(n1.AdminAddr, "--limit", "2")
 	require.Regexp(t, `(?m)^ELECTION +LEADER +TERM +ROLE\ndefault +`+string(led.Leader), text)
 	require.Contains(t, text, `n1 has more: --after "job/0"`)
-	require.Equal(t, 5, strings.Count(list(n1.AdminAddr, "--after", "default", "--limit", "0"), "job/"))
+	rest := list(n1.AdminAddr, "--after", "default", "--limit", "0")
+	require.Equal(t, 5, strings.Count(rest, "job/"))
 
 	at := s.Admins()
 	require.Equal(t, 3, strings.Count(nodes.Does(t, "elections", "open", "late/1", "--admin", at),
@@ -58,7 +59,8 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	}
 	nodes.Fails(t, 1, `must begin with one of the configured prefixes (job/, late/)`,
 		"elections", "open", "other", "--admin", at)
-	nodes.Fails(t, 1, `voter n2: `+s.Named("n2").AdminAddr+`: node n2 has no election "job/3" open`,
+	n2 := s.Named("n2")
+	nodes.Fails(t, 1, `voter n2: `+n2.AdminAddr+`: node n2 has no election "job/3" open`,
 		"elections", "close", "job/3", "--admin", at)
 	nodes.Fails(t, 2, "--limit is -1", "elections", "list", "--limit", "-1", "--admin", at)
 }

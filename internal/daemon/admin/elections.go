@@ -95,7 +95,9 @@ func (c *Client) OpenElection(ctx context.Context, name string) (g cluster.Group
 }
 
 // CloseElection lets the node close an election, and returns its part in it after that.
-func (c *Client) CloseElection(ctx context.Context, name string) (g cluster.GroupStatus, err error) {
+func (c *Client) CloseElection(ctx context.Context, name string) (
+	g cluster.GroupStatus, err error,
+) {
 	err = c.do(ctx, http.MethodDelete, "/v1/elections/"+url.PathEscape(name), nil, &g)
 	return g, err
 }

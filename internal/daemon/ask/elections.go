@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// Elections returns up to limit elections of the first node that answers, and that node's name. Their
-// names begin with prefix, and come after another name.
+// Elections returns up to limit elections of the first node that answers, and that node's name.
+// Their names begin with prefix, and come after another name.
 func (c *Cluster) Elections(ctx context.Context, prefix, after string, limit int) (
 	node cluster.NodeID, found admin.Elections, err error,
 ) {
