@@ -98,7 +98,10 @@ func (n *Node) Stats() Stats {
 		InboxWait: Histogram(m.Waits.Snapshot()), InboxLength: n.loop.InboxLength(),
 		Stalls: m.Stalls.Load(), StoreWrite: Histogram(m.Writes.Snapshot()),
 		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
-		LogLinesLost: n.lines.lost.Load(), Uninvited: n.loop.Uninvited.Counts(),
+		LogLinesLost: n.lines.lost.Load(), Uninvited: map[string]uint64{},
+	}
+	for why, count := range n.loop.Uninvited {
+		st.Uninvited[why] = count.Load()
 	}
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	for name, times := range m.Phases() {

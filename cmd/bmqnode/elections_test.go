@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,18 +21,18 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	n1 := s.Named("n1")
 	client := admin.NewClient(n1.AdminAddr)
 	for i := range 5 {
-		g, err := client.OpenElection(t.Context(), fmt.Sprint("job/", i))
+		st, err := client.Tell(t.Context(), admin.OpenRequest{Name: fmt.Sprint("job/", i)})
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint("job/", i), g.Group)
+		require.Equal(t, fmt.Sprint("job/", i), st.Groups[0].Group)
 	}
-	list := func(addr string, args ...string) string {
-		return nodes.Does(t, append([]string{"elections", "list", "--admin", addr}, args...)...)
+	at := s.Admins()
+	list := func(args ...string) string {
+		return nodes.Does(t, append([]string{"elections", "list", "--admin", at}, args...)...)
 	}
 	for _, n := range s.Nodes() {
 		s.Eventually("all take part on "+n.Name, func() bool {
-			var page admin.Elections
-			text := list(n.AdminAddr, "--prefix", "job/", "--json")
-			require.NoError(t, json.Unmarshal([]byte(text), &page))
+			page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(), "job/", "", 10)
+			require.NoError(t, err)
 			for _, g := range page.Elections {
 				if g.Leader == "" {
 					return false
@@ -42,25 +41,31 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 			return len(page.Elections) == 5
 		})
 	}
-	text := list(n1.AdminAddr, "--limit", "2")
-	require.Regexp(t, `(?m)^ELECTION +LEADER +TERM +ROLE\ndefault +`+string(led.Leader), text)
-	require.Contains(t, text, `n1 has more: --after "job/0"`)
-	rest := list(n1.AdminAddr, "--after", "default", "--limit", "0")
-	require.Equal(t, 5, strings.Count(rest, "job/"))
+	text := list("--limit", "2")
+	leader := string(led.Leader)
+	require.Regexp(t, `(?m)^ELECTION +LEADER +TERM +ROLE OF `+leader+`\ndefault +`+leader, text)
+	require.Contains(t, text, `there are more: --after "job/0"`)
+	require.Equal(t, 5, strings.Count(list("--after", "default"), "job/"))
+	require.Equal(t, 5, strings.Count(list("--prefix", "job/", "--json"), `"group"`))
 
-	at := s.Admins()
 	require.Equal(t, 3, strings.Count(nodes.Does(t, "elections", "open", "late/1", "--admin", at),
 		" takes part in election late/1\n"))
 	require.Equal(t, 3, strings.Count(nodes.Does(t, "elections", "close", "job/3", "--admin", at),
 		" takes no part any more in election job/3\n"))
 	for _, n := range s.Nodes() {
-		require.NotContains(t, list(n.AdminAddr), "job/3")
-		require.Contains(t, list(n.AdminAddr), "late/1")
+		page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(), "", "", 10)
+		require.NoError(t, err)
+		var names []string
+		for _, g := range page.Elections {
+			names = append(names, g.Group)
+		}
+		require.Equal(t, []string{"default", "job/0", "job/1", "job/2", "job/4", "late/1"}, names)
 	}
 	nodes.Fails(t, 1, `must begin with one of the configured prefixes (job/, late/)`,
 		"elections", "open", "other", "--admin", at)
 	n2 := s.Named("n2")
-	nodes.Fails(t, 1, `voter n2: `+n2.AdminAddr+`: node n2 has no election "job/3" open`,
+	nodes.Fails(t, 1, `voter n2 was not told: `+n2.AdminAddr+`: node n2 has no election "job/3" open`,
 		"elections", "close", "job/3", "--admin", at)
-	nodes.Fails(t, 2, "--limit is -1", "elections", "list", "--limit", "-1", "--admin", at)
+	nodes.Fails(t, 1, `limit is "-1", but must be a whole number from 1 to 1000`,
+		"elections", "list", "--limit", "-1", "--admin", at)
 }

@@ -96,7 +96,7 @@ type common struct {
 
 	others atomic.Pointer[map[elector.NodeID]bool] // voters that are not configured
 
-	Uninvited Uninvited
+	Uninvited map[string]*atomic.Uint64 // see newUninvited
 }
 
 // event is an element of the driver's inbox: a message from a peer or, if do is set, a function
@@ -119,6 +119,7 @@ func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
+		Uninvited: newUninvited(),
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -31,35 +32,25 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	entered, err := ask(ctx, l, func(d *Driver) (bool, error) { return d.open(e) })
-	if entered || err != nil {
-		return e, err
-	}
-	ready := make(chan error, 1)
-	l.persister.note(func() error {
-		ready <- e.load()
-		return nil
+	var taken atomic.Bool // by the driver, which enters it, or by the caller, who waits no more
+	wanted := func() bool { return taken.CompareAndSwap(false, true) }
+	opened := make(chan error, 1)
+	err = l.Do(ctx, func(d *Driver) error {
+		return d.open(e, wanted, func(err error) { opened <- err })
 	})
-	failed, err := await(ctx, l, ready, l.persisted)
-	if err != nil && ctx.Err() != nil {
-		go func() {
-			if _, err := await(context.Background(), l, ready, l.persisted); err == nil {
-				l.later(func(d *Driver) { delete(d.opening, name) })
-			}
-		}()
-		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return e, l.Do(context.Background(), func(d *Driver) error {
-		delete(d.opening, name)
-		if err := cmp.Or(failed, d.Err()); err != nil {
-			return err
-		}
-		d.enter(e.g)
-		return nil
-	})
+	failed, err := await(ctx, l, opened, l.persisted)
+	switch {
+	case err == nil:
+		return e, failed
+	case ctx.Err() == nil:
+		return nil, err
+	case wanted():
+		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
+	}
+	return e, <-opened
 }
 
 // NewElection returns an election that is still to be entered, and reads the disk for it.
@@ -82,29 +73,41 @@ func (e *Election) load() (err error) {
 	return err
 }
 
-// open enters an election. If the disk is to be waited for, it only keeps the name. An election of
-// that name may just have been closed: its last term must be on disk before the term is read again,
-// or a vote could be given twice.
-func (d *Driver) open(e *Election) (entered bool, err error) {
+// open enters an election, or fails, and then calls opened. It waits for the disk if a record is to
+// be read, or if an election of that name has just been closed: its last term must be on disk before
+// the term is read again, or a vote could be given twice. After that it enters it if it is wanted.
+func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error {
 	if err := d.reserve(e.Name); err != nil {
-		return false, err
+		return err
 	}
 	terms, ok := d.Store.Terms(e.Name)
-	if !ok || d.ending[e.Name] {
-		d.opening[e.Name] = true
-		return false, nil
+	if ok && !d.ending[e.Name] {
+		e.g.durable.Terms = terms
+		d.enter(e.g)
+		opened(nil)
+		return nil
 	}
-	e.g.durable.Terms = terms
-	d.enter(e.g)
-	return true, nil
+	d.opening[e.Name] = true
+	d.persister.note(func() error {
+		err := e.load()
+		d.later(func(d *Driver) {
+			delete(d.opening, e.Name)
+			if err = cmp.Or(err, d.Err()); err == nil && wanted() {
+				d.enter(e.g)
+			}
+			opened(err)
+		})
+		return nil
+	})
+	return nil
 }
 
 // forgetClosed lets the disk forget an election that was closed, except for its record.
 func (d *Driver) forgetClosed(g *group) {
 	newest, _ := g.machine.Versions()
 	d.dismiss(g)
-	if !g.guest.idle {
-		d.shutFor(g.Name)
+	if _, known := d.prefixed(g.Name); known && !g.guest.idle {
+		d.shut[g.Name] = d.Now().Add(shutTime)
 	}
 	d.ending[g.Name] = true
 	d.persister.forget(g.Name, newest != (lsn.LSN{}))

@@ -47,6 +47,11 @@ type OpenRequest struct {
 
 func (OpenRequest) path() string { return "/v1/elections" }
 
+// CloseRequest stands for DELETE /v1/elections/{group}.
+type CloseRequest struct{ Group string }
+
+func (r CloseRequest) path() string { return "/v1/elections/" + url.PathEscape(r.Group) }
+
 func (s *Server) postElection(w http.ResponseWriter, _ *http.Request, req OpenRequest) {
 	if netmesh.NameProblem(req.Name) != "" {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("name is %.300q, but must have 1 to %d bytes and no "+
@@ -85,19 +90,4 @@ func (c *Client) Elections(ctx context.Context, prefix, after string, limit int)
 	query := url.Values{"prefix": {prefix}, "after": {after}, "limit": {strconv.Itoa(limit)}}
 	err = c.do(ctx, http.MethodGet, "/v1/elections?"+query.Encode(), nil, &page)
 	return page, err
-}
-
-// OpenElection lets the node open an election, and returns its part in it.
-func (c *Client) OpenElection(ctx context.Context, name string) (g cluster.GroupStatus, err error) {
-	req := OpenRequest{Name: name}
-	err = c.do(ctx, http.MethodPost, req.path(), req, &g)
-	return g, err
-}
-
-// CloseElection lets the node close an election, and returns its part in it after that.
-func (c *Client) CloseElection(ctx context.Context, name string) (
-	g cluster.GroupStatus, err error,
-) {
-	err = c.do(ctx, http.MethodDelete, "/v1/elections/"+url.PathEscape(name), nil, &g)
-	return g, err
 }

@@ -86,8 +86,8 @@ type Options struct {
 	rehearsal                    bool
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
-	prefixes                     prefixes
 	all                          *pflag.FlagSet
+	prefixes                     map[string]map[string]string // options, by prefix
 }
 
 // Hooks are the shell commands that run at a change of the leader, and before this node leads.
