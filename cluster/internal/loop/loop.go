@@ -130,8 +130,7 @@ func New(cfg Config) *Loop {
 		write: func(g groups) error {
 			return c.Measure.Timed(func() error { return c.Store.Persist(g) })
 		},
-		check: c.Store.Check, done: l.onPersisted, forgotten: l.onForgotten,
-		pending: make(chan struct{}, 1),
+		check: c.Store.Check, done: l.onPersisted, pending: make(chan struct{}, 1),
 	}
 	c.loadPause()
 	return l

@@ -102,24 +102,18 @@ func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error
 	return nil
 }
 
-// forgetClosed lets the disk forget an election that was closed, except for its record.
+// forgetClosed lets the disk forget an election that was closed, after all that was to be written of
+// it.
 func (d *Driver) forgetClosed(g *group) {
-	newest, _ := g.machine.Versions()
 	d.dismiss(g)
 	if _, known := d.prefixed(g.Name); known && !g.guest.idle {
 		d.shut[g.Name] = d.Now().Add(shutTime)
 	}
 	d.ending[g.Name] = true
-	d.persister.forget(g.Name, newest != (lsn.LSN{}))
-}
-
-// onForgotten runs on the persister's goroutine.
-func (l *Loop) onForgotten(closed map[string]lsn.Term) {
-	l.Store.Forget(closed)
-	l.later(func(d *Driver) {
-		for name := range closed {
-			delete(d.ending, name)
-		}
+	d.persister.note(func() error {
+		d.Store.Forget(g.Name)
+		d.later(func(d *Driver) { delete(d.ending, g.Name) })
+		return nil
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // checkEvery is the time between two checks of what was written.
@@ -22,13 +21,9 @@ type persister struct {
 	write func(g groups) error      // durable when it returns
 	done  func(g groups, err error) // called after each write
 	check func() error              // fails if what was written is gone
-	// forgotten is called with closed groups, and the highest term in which this node may have
-	// voted in each, or 0 if that is on disk. All that was requested of them before is written.
-	forgotten func(closed map[string]lsn.Term)
 
 	mu      sync.Mutex
 	wanted  groups
-	closed  map[string]lsn.Term
 	notes   []func() error
 	pending chan struct{} // has an element if anything waits
 }
@@ -48,22 +43,6 @@ func (p *persister) request(group string, d store.Durable) {
 	guarded.Wake(p.pending)
 }
 
-// forget asks for a closed group to be forgotten. If it has no record, that saves the write that
-// was requested last: no message waits for it any more. It never waits.
-func (p *persister) forget(group string, hasRecord bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed == nil {
-		p.closed = map[string]lsn.Term{}
-	}
-	p.closed[group] = 0
-	if !hasRecord {
-		p.closed[group] = p.wanted[group].Terms.Reserved
-		delete(p.wanted, group)
-	}
-	guarded.Wake(p.pending)
-}
-
 // note asks for write to be called after all earlier requests are on disk. It never waits.
 func (p *persister) note(write func() error) {
 	p.mu.Lock()
@@ -73,12 +52,12 @@ func (p *persister) note(write func() error) {
 }
 
 // take returns the requests that wait, and forgets them.
-func (p *persister) take() (wanted groups, closed map[string]lsn.Term, notes []func() error) {
+func (p *persister) take() (wanted groups, notes []func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted, closed, notes = p.wanted, p.closed, p.notes
-	p.wanted, p.closed, p.notes = nil, nil, nil
-	return wanted, closed, notes
+	wanted, notes = p.wanted, p.notes
+	p.wanted, p.notes = nil, nil
+	return wanted, notes
 }
 
 // run writes until quit, and then what was requested before quit. It also ends when a write or a
@@ -95,12 +74,9 @@ func (p *persister) run(quit <-chan struct{}) {
 		case <-quit:
 			last = true
 		}
-		wanted, closed, notes := p.take()
+		wanted, notes := p.take()
 		if err == nil && len(wanted) > 0 {
 			err = p.write(wanted)
-		}
-		if err == nil && len(closed) > 0 {
-			p.forgotten(closed)
 		}
 		for _, write := range notes {
 			if err == nil {

@@ -16,13 +16,13 @@ func TestForgottenGroupStartsAboveItsVotes(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
 	require.NoError(t, s.Persist(exact{"a": 7, "b": 3, "c": 9}.terms()))
-	s.Forget(all("a", "b", "never opened"))
+	s.Forget("a", "b", "never opened")
 	requireForgotten(t, s, "a", 7)
 	requireForgotten(t, s, "b", 7)
 	requireGroup(t, s, "c", 9)
 	requireForgotten(t, s, "new", 7)
 	require.NoError(t, s.Persist(exact{"b": 8}.terms()))
-	s.Forget(map[string]lsn.Term{"c": 0})
+	s.Forget("c")
 	requireGroup(t, s, "b", 8)
 	require.NoError(t, s.Close())
 	s = opened(t, dir)
@@ -45,7 +45,7 @@ func TestCrashAfterForgetForgetsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
 	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
-	s.Forget(all("a"))
+	s.Forget("a")
 	content, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
@@ -63,7 +63,7 @@ func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
 			names, terms[name] = append(names, name), round+1
 		}
 		require.NoError(t, s.Persist(exact(terms).terms()))
-		s.Forget(all(names...))
+		s.Forget(names...)
 	}
 	require.NoError(t, s.Persist(exact{"stays": 21}.terms()))
 	require.Less(t, len(record(t, s)), 1000)

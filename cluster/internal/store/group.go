@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -77,28 +76,27 @@ func (s *Store) value(group string) (value []byte, err error) {
 }
 
 // Forget removes groups that are no longer open on this node; for one that is opened again
-// see Group. Each comes with the highest term in which this node may have voted, or 0 if that is
-// the durable reserved one. Forget writes nothing: the next write, or Close, saves the change. A
+// see Group. It does not wait for the disk: the next write, or Close, saves the change. A
 // crash before that forgets nothing. A group with a record is kept: a quorum may count on that.
-func (s *Store) Forget(groups map[string]lsn.Term) {
+func (s *Store) Forget(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.maps.Lock()
 	defer s.maps.Unlock()
 	st := s.state.Load()
-	for group, last := range groups {
+	for _, group := range groups {
 		_, recorded := st.Groups[group]
-		s.ahead = s.ahead || recorded || uint64(last) > st.Forgotten
-		st.forget(group, last)
+		s.ahead = s.ahead || recorded
+		st.forget(group)
 	}
 }
 
-// forget removes a group whose last term is given, or 0 if that is the reserved one.
-func (s *state) forget(group string, last lsn.Term) {
+// forget removes a group.
+func (s *state) forget(group string) {
 	if _, has := s.Records[group]; has {
 		return
 	}
-	s.Forgotten = max(s.Forgotten, cmp.Or(uint64(last), s.Groups[group]))
+	s.Forgotten = max(s.Forgotten, s.Groups[group])
 	delete(s.Groups, group)
 	delete(s.Entered, group)
 	delete(s.Idle, group)
@@ -116,7 +114,7 @@ func (s *state) age() {
 	for group, term := range s.Groups {
 		s.Idle[group]++
 		if s.Idle[group] > idleStarts || term == 0 {
-			s.forget(group, 0)
+			s.forget(group)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
 	refused(dir, wasp)
 
 	s = opened(t, dir)
-	s.Forget(all("a"))
+	s.Forget("a")
 	require.NoError(t, s.Close())
 	refused(dir, wasp)
 

@@ -158,7 +158,7 @@ func TestAGroupWithARecordIsNotForgotten(t *testing.T) {
 	for range idleStarts + 2 {
 		s := opened(t, dir)
 		require.NoError(t, s.Persist(want))
-		s.Forget(all("a"))
+		s.Forget("a")
 		require.NoError(t, s.Close())
 	}
 	require.Equal(t, brief(want), brief(contents(t, opened(t, dir), want)))

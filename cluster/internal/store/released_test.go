@@ -74,7 +74,7 @@ func recordDirectory(t *testing.T, dir string) {
 		"default": {Entered: 7, Reserved: 23}, "orders": {Entered: 3, Reserved: 3},
 		"invoices": {Entered: 5, Reserved: 5},
 	})))
-	s.Forget(all("invoices"))
+	s.Forget("invoices")
 	require.NoError(t, s.SavePeers([]string{"127.0.0.1:7400", "127.0.0.1:7403"}))
 	require.NoError(t, s.SavePause(&Pause{
 		Until: time.Unix(1_800_000_000, 0).UTC(), For: time.Minute, Led: []string{"default"},

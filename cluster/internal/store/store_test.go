@@ -65,15 +65,6 @@ func requireForgotten(t *testing.T, s *Store, name string, last lsn.Term) {
 	require.Equal(t, Durable{Terms: elector.Terms{Reserved: last}}, got)
 }
 
-// all are groups that are forgotten with their durable terms.
-func all(names ...string) map[string]lsn.Term {
-	terms := map[string]lsn.Term{}
-	for _, name := range names {
-		terms[name] = 0
-	}
-	return terms
-}
-
 // exact are terms without further reserved ones.
 type exact map[string]lsn.Term
 

@@ -78,7 +78,7 @@ func (o *Options) resolvePrefixes(wrong *Mistakes) map[string]cluster.ElectionCo
 		var mistakes Mistakes
 		for _, name := range slices.Sorted(maps.Keys(given)) {
 			if flags.Lookup(name) == nil {
-				mistakes.Want(false, "there is no option %q of an election, but %s", name,
+				mistakes.Want(false, "there is no option %q of an election; there are %s", name,
 					words.List(flagNames(flags)))
 			} else if err := flags.Set(name, given[name]); err != nil {
 				mistakes = append(mistakes, Meant(err, flags))
