@@ -298,3 +298,22 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		require.ErrorIs(t, <-got, full)
 	})
 }
+
+func TestTheDriverForgetsClosedElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, e := run(t, clock.Process(), "a")
+		for range 3 {
+			y, err := l.Open("y", Setup{Elector: e.Config})
+			require.NoError(t, err)
+			require.NoError(t, l.CloseElection(t.Context(), y))
+			synctest.Wait()
+			l.view(func(d *Driver) {
+				require.Len(t, d.groups, 1)
+				require.Empty(t, d.opening)
+				require.Empty(t, d.closed)
+				require.Empty(t, d.ending)
+				require.Len(t, d.ticks, 1)
+			})
+		}
+	})
+}
