@@ -60,6 +60,7 @@ var tables = map[string]string{
 	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
 	"cluster Phases":                  "a snapshot; its keys are the phases of an election",
 	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
+	"cluster/internal/loop closed":    "forgetReleased takes those whose work has been released",
 	"cluster/internal/loop shut":      "closeIdle takes those that were closed for shutTime",
 	"cluster/internal/loop anomalies": "the kinds of anomalies",
 	"cluster/internal/loop processes": "the voters",

@@ -34,8 +34,8 @@ func newLobby() lobby {
 // come as long as another node has not closed it.
 const shutTime = time.Minute
 
-// newUninvited counts messages of elections that are not open and that they did not open, by why: the
-// configuration has no prefix for the name, the sender has no vote, this node has closed the
+// newUninvited counts messages of elections that are not open and that they did not open, by why:
+// the configuration has no prefix for the name, the sender has no vote, this node has closed the
 // election a moment ago, or there are too many guests.
 func newUninvited() map[string]*atomic.Uint64 {
 	return map[string]*atomic.Uint64{"no-prefix": {}, "observer": {}, "shut": {}, "full": {}}

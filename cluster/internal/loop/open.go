@@ -50,7 +50,10 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	case wanted():
 		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
 	}
-	return e, <-opened
+	ctx, enough := context.WithTimeoutCause(context.Background(), CleanupTime, ErrHeldUp)
+	defer enough()
+	failed, err = await(ctx, l, opened, l.ended) // the driver enters it at this moment
+	return e, cmp.Or(err, failed)
 }
 
 // NewElection returns an election that is still to be entered, and reads the disk for it.
@@ -73,9 +76,9 @@ func (e *Election) load() (err error) {
 	return err
 }
 
-// open enters an election, or fails, and then calls opened. It waits for the disk if a record is to
-// be read, or if an election of that name has just been closed: its last term must be on disk before
-// the term is read again, or a vote could be given twice. After that it enters it if it is wanted.
+// open enters an election, or fails, and then calls opened. It waits for the disk if a record is
+// to be read, or if an election of that name has just been closed: its last term must be on disk
+// before the term is read again, or a vote could be given twice. Then it must still be wanted.
 func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error {
 	if err := d.reserve(e.Name); err != nil {
 		return err
@@ -102,8 +105,7 @@ func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error
 	return nil
 }
 
-// forgetClosed lets the disk forget an election that was closed, after all that was to be written of
-// it.
+// forgetClosed lets the disk forget an election that was closed, after all writes of it.
 func (d *Driver) forgetClosed(g *group) {
 	d.dismiss(g)
 	if _, known := d.prefixed(g.Name); known && !g.guest.idle {
