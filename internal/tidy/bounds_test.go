@@ -57,6 +57,7 @@ var waits = map[string]string{
 
 // tables are the maps that only grow, and what bounds each.
 var tables = map[string]string{
+	"cluster Uninvited":               "a snapshot; its keys are in newUninvited",
 	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
 	"cluster Phases":                  "a snapshot; its keys are the phases of an election",
 	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
