@@ -68,7 +68,7 @@ func (e *Election) Group() string { return e.p.Name }
 // Status returns a snapshot of the election as this node sees it.
 func (e *Election) Status() GroupStatus {
 	s := e.n.loop.Snapshot(e.p)
-	return e.n.groupStatus(s, e.n.memberStatus(s.Electorate))
+	return e.n.groupStatus(&s, e.n.memberStatus(s.Electorate))
 }
 
 // ErrNotLeader means that this node does not lead, or that its lease has run out.
@@ -90,7 +90,7 @@ func (n *Node) IsLeader() bool { return n.election.IsLeader() }
 // lsn.Fence refuses the requests of an older leader. The error wraps ErrNotLeader if this node does
 // not lead.
 func (e *Election) NextLSN() (lsn.LSN, error) {
-	next, err := e.p.Sequencer.Next()
+	next, err := e.p.NextLSN()
 	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
 		return lsn.LSN{}, e.failed("next LSN", ErrNotLeader)
 	}

@@ -174,7 +174,7 @@ func TestTimersAreALittleLate(t *testing.T) {
 	}
 }
 
-// A leader whose driver was held up says what its application has issued meanwhile.
+// A leader whose driver was held up says what its application has issued meanwhile, within a period.
 func TestALateHeartbeatHasTheNewestLSN(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
 		var sent []lsn.LSN
@@ -189,7 +189,7 @@ func TestALateHeartbeatHasTheNewestLSN(t *testing.T) {
 			time.Sleep(article.HeartbeatBroadcast + 10*time.Millisecond)
 			newest, _ = l.NextLSN()
 		})
-		synctest.Wait()
+		time.Sleep(article.HeartbeatBroadcast)
 		var first lsn.LSN
 		l.Node().Do(func() { first = sent[0] })
 		require.NotZero(t, newest)

@@ -42,7 +42,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	if released { // §6.4
 		s.Promise = promise{}
 	}
-	f := &s.Follower
+	f := s.Follower
 	// A cession of an older leadership comes too late.
 	followed := f.Leader == from && f.LeaderTerm <= msg.Term
 	expected := f.Leader == "" && f.AwaitedLeader == from && s.Term <= msg.Term

@@ -71,7 +71,7 @@ func (m *Machine) Confirmed() Time {
 	if !m.inSync() {
 		return 0
 	}
-	l := &m.state.Leader
+	l := m.state.Leader
 	acks := l.Support
 	for v := range m.set.voters {
 		if l.Confirm.Unsure.Has(v) {

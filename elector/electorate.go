@@ -77,7 +77,7 @@ func (m *Machine) adopt() {
 		m.renumber(old)
 	}
 	for i, id := range m.set.ids {
-		if id == (Identity{}) && m.hasRecord() {
+		if id == (Identity{}) && m.hasRecord() && m.state.Role == Leader {
 			m.state.Leader.Support[i] = 0
 		}
 	}
@@ -85,7 +85,10 @@ func (m *Machine) adopt() {
 
 // renumber moves what is known by voter to the indexes of other voters.
 func (m *Machine) renumber(old []NodeID) {
-	s, l := &m.state, &m.state.Leader
+	s, l := &m.state, m.state.Leader
+	if s.Role != Leader {
+		l = &leaderState{} // that of nobody must not change
+	}
 	was, none := *l, leaderState{}
 	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
 	l.FitSince, l.Writing.Met, l.Confirm.Echo = none.FitSince, none.Writing.Met, none.Confirm.Echo

@@ -44,7 +44,7 @@ func (m *Machine) withdraw() {
 // ableAgain lets a node stand again, and cancels the handover of a leader that could not lead.
 func (m *Machine) ableAgain() {
 	s := &m.state
-	f, h := &s.Follower, &s.Leader.Handover
+	f, h := s.Follower, &s.Leader.Handover
 	if !m.mayStand() || m.keptBack() {
 		return
 	}

@@ -5,11 +5,11 @@ import "slices"
 // Access to internals for the tests in package elector_test.
 
 // Clone returns a machine in the same state that shares nothing mutable with m.
-func (m *Machine) Clone() *Machine { return m.At(m.state, m.held) }
+func (m *Machine) Clone() *Machine { return m.At(m.State(), m.held) }
 
 // At returns a machine of m's configuration that is in another state, and holds other messages.
 func (m *Machine) At(s State, held []Envelope) *Machine {
-	at := &Machine{cfg: m.cfg, state: s, held: slices.Clone(held)}
+	at := &Machine{cfg: m.cfg, eff: &Effects{}, state: keep(&s), held: slices.Clone(held)}
 	at.resolve()
 	return at
 }
@@ -23,3 +23,7 @@ func (m *Machine) LeaseFollows() bool { return m.leaseFollows() }
 
 // Valid reports whether the lease is valid at now.
 func (l Lease) Valid(now Time) bool { return now < l.End }
+
+// NobodyIsUntouched reports whether no machine has written into the part of a role that it is not
+// in.
+func NobodyIsUntouched() bool { return nobody == State{} }

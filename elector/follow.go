@@ -33,7 +33,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 // expects reports whether the node would follow a heartbeat of id in its own term: it follows
 // nobody else, and has not voted for somebody else. §7.3
 func (m *Machine) expects(id NodeID) bool {
-	f := &m.state.Follower
+	f := m.state.Follower
 	if f.Leader != "" {
 		return f.Leader == id
 	}
@@ -66,7 +66,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
 	s.Turns.follow(from, msg.Successor)
-	f := &s.Follower
+	f := s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
@@ -125,7 +125,7 @@ func (m *Machine) heldUp(late time.Duration) {
 }
 
 func (m *Machine) forgetLeader() {
-	f := &m.state.Follower
+	f := m.state.Follower
 	f.Leader, f.LeaderTerm, f.HeardAt, f.Carried = "", lsn.Term(0), 0, false
 	f.AwaitedLeader, f.SilentAt, f.SayAt = "", 0, 0
 }
@@ -137,7 +137,9 @@ func (m *Machine) linkUp(peer NodeID) {
 	voter, isVoter := m.voter(peer)
 	m.notePresent(peer)
 	m.uncarry(peer) // the session has ended
-	s.Leader.Covered = false
+	if s.Role == Leader {
+		s.Leader.Covered = false
+	}
 	if isVoter && s.Role != Dormant {
 		m.tellFloor(peer)
 	}
@@ -175,7 +177,9 @@ func (m *Machine) linkDown(peer NodeID) {
 	s := &m.state
 	if voter, ok := m.voter(peer); ok {
 		s.Linked = s.Linked.Without(voter)
-		s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
+		if s.Role == Leader {
+			s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
+		}
 	}
 	m.unavailable(peer)
 	switch {
@@ -198,7 +202,7 @@ func (m *Machine) unavailable(peer NodeID) {
 // although its link may stay up for other elections. The word comes too late if the node has
 // started again since and leads in a higher term.
 func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
-	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
+	if f := m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
 		m.linkDown(from)
 	}
 }
@@ -211,8 +215,10 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
-	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.Turns.LastLeader == peer)
-	if f := &s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
+	if s.Role == Follower {
+		s.Follower.LeaderDied = s.Follower.LeaderDied || s.Turns.LastLeader == peer
+	}
+	if f := s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
 		m.forgetLeader()
 		m.backOff()
 	}

@@ -115,7 +115,7 @@ func (m *Machine) startHandover(c handoverCause) {
 // stopWork lets the guarded work stop before the leader cedes: §9.3. Otherwise the work of two
 // nodes could overlap.
 func (m *Machine) stopWork() {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if !l.Working {
 		m.finishHandover()
 		return
@@ -130,7 +130,7 @@ func (m *Machine) stopWork() {
 
 // guard notes that guarded work began or stopped. No work begins after the word to stop.
 func (m *Machine) guard(held bool) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if m.state.Role != Leader || held && l.Handover.Stopping {
 		return
 	}

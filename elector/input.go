@@ -38,10 +38,14 @@ type Lose struct {
 	Term lsn.Term
 }
 
-// Backed says that Peer, on that data directory, has acknowledged the beat that this leader's node
-// sent at SentAt, and that the pair carries this leadership. It is to be counted before the lease
-// that the leader had then ends: step it before any other input.
-type Backed struct {
+// Backed says which members have acknowledged a beat, and that their pairs carry this leadership.
+// The driver took the acknowledgements before the lease that the leader had then ended. Step it
+// before any other input, with all acknowledgements since the last time. By is not kept.
+type Backed struct{ By []Backing }
+
+// Backing is the newest acknowledgement of Peer, on that data directory, of a beat that was sent at
+// SentAt by this leader's clock.
+type Backing struct {
 	Peer     NodeID
 	Identity Identity
 	SentAt   Time

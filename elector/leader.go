@@ -25,7 +25,7 @@ func (m *Machine) becomeLeader(b ballot) {
 
 // heartbeatAll asserts leadership to every member and arms the next broadcast: §7.1.
 func (m *Machine) heartbeatAll() {
-	l, now := &m.state.Leader, m.state.Now
+	l, now := m.state.Leader, m.state.Now
 	late := time.Duration(0)
 	if due(l.BroadcastAt, now) {
 		late = now.Sub(l.BroadcastAt).Truncate(time.Microsecond)
@@ -46,7 +46,7 @@ func (m *Machine) heartbeatAll() {
 // heartbeat asserts leadership to one node, or to all. To one node it repeats the newest
 // broadcast, in case the node has missed it; otherwise its detector ignores the repetition.
 func (m *Machine) heartbeat(to NodeID, late time.Duration) {
-	l, tell := &m.state.Leader, m.asserts()
+	l, tell := m.state.Leader, m.asserts()
 	if to == AllMembers {
 		l.Told = tell
 	}
@@ -59,7 +59,7 @@ func (m *Machine) heartbeat(to NodeID, late time.Duration) {
 
 // onHeartbeatAck renews the lease.
 func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if m.state.Role != Leader || msg.Term != l.Term {
 		return
 	}
@@ -108,7 +108,7 @@ func (s *support) quorumAt(self, n, quorum int) Time {
 // supported counts voter's support as of sentAt, an echo of this leader's own
 // clock; false if nothing was sent then.
 func (m *Machine) supported(voter int, sentAt Time) bool {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if !l.Support.ack(voter, sentAt, l.Since, m.state.Now) {
 		return false
 	}
@@ -123,7 +123,7 @@ func (m *Machine) supports(voter int) bool {
 }
 
 func (m *Machine) renewLease() {
-	l := &m.state.Leader
+	l := m.state.Leader
 	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
 }
 
@@ -168,7 +168,7 @@ func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
 // its old term until a quorum has voted. It proposes at most once a heartbeat period, because the
 // sender repeats itself and each new term restarts the LSNs.
 func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	term, now := msg.Term, m.state.Now
 	tooSoon := l.RaisedAt != 0 && now < l.RaisedAt.Add(m.cfg.Timing.HeartbeatBroadcast)
 	if term <= m.state.Term || tooSoon || term >= lsn.MaxTerm || m.leaps(from, msg) {
@@ -182,7 +182,7 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 // reaffirmed goes on under the new term, in which LSNs start again: §7.11. Guarded work
 // goes on.
 func (m *Machine) reaffirmed(term lsn.Term) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	l.Term, l.Reaffirm, l.Covered = term, ballot{}, false
 	w := &l.Writing // §15.6: an election here, too
 	*w = writing{Kept: w.Kept, Met: w.Met, Bind: w.Bind, Change: w.Change}

@@ -100,7 +100,7 @@ func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
 // an error that says why the plan is less than was asked, or nil. ok is false if the node follows
 // nobody, or asks for no quality.
 func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, ok bool) {
-	w, f := &m.watch, &m.state.Follower
+	w, f := &m.watch, m.state.Follower
 	if f.Leader == "" || w.tunedFor != f.Leader || !m.cfg.asksQuality() {
 		return t, plan, nil, false
 	}

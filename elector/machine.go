@@ -10,11 +10,11 @@ import (
 type Machine struct {
 	cfg    *resolved
 	set    electorate
-	state  State
+	state  state
 	held   []Envelope // wait until the term that they speak for is durable
 	watch  watch      // the detector of the leader that is followed, or was followed last
-	eff    Effects
-	random uint64 // entropy of the running step
+	eff    *Effects   // of the running step; machines of one goroutine may share the memory
+	random uint64     // entropy of the running step
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.
@@ -37,11 +37,23 @@ func New(cfg Config) (*Machine, error) {
 	}
 	r := &resolved{Config: cfg, bounds: bounds}
 	r.configured = r.electorate(cfg.Voters, make([]Identity, len(cfg.Voters)))
-	return &Machine{state: State{Priority: cfg.Priority}, cfg: r, set: r.configured}, nil
+	return (&Machine{cfg: r, set: r.configured, eff: &Effects{}}).Another(cfg.Priority), nil
+}
+
+// Another returns a DORMANT machine of the same configuration, but for its priority. The two share
+// the memory of their effects: those of one are valid until the next Step of either.
+func (m *Machine) Another(priority int) *Machine {
+	a := &Machine{cfg: m.cfg, set: m.cfg.configured, eff: m.eff}
+	a.state.Priority = priority
+	a.state.part()
+	return a
 }
 
 // State returns what the machine remembers, for hashing and comparing.
-func (m *Machine) State() State { return m.state }
+func (m *Machine) State() State {
+	s := &m.state
+	return State{s.Common, *s.Follower, *s.Candidate, *s.Leader}
+}
 
 // Step tells the machine that in happened at now, a reading of the node's monotonic
 // clock: positive, and never earlier than in the step before. Entropy is a uniformly
@@ -65,7 +77,9 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	case Lose:
 		m.lose(in)
 	case Covered:
-		m.state.Leader.Covered = in.All && m.state.Role == Leader
+		if m.state.Role == Leader {
+			m.state.Leader.Covered = in.All
+		}
 	case Received:
 		m.receive(in.From, in.Identity, &in.Message)
 	case LinkUp:
@@ -113,7 +127,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	}
 	m.tellNews()
 	m.eff.Wake = m.nextDeadline()
-	return m.eff
+	return *m.eff
 }
 
 // start begins taking part as a FOLLOWER that looks for an existing leader first.
@@ -222,7 +236,7 @@ func (m *Machine) nextDeadline() Time {
 	if s.Role == Dormant {
 		return Never
 	}
-	f, c, l := &s.Follower, &s.Candidate, &s.Leader // all zero unless this is the role
+	f, c, l := s.Follower, s.Candidate, s.Leader // all zero unless this is the role
 	lease := l.LeaseEnd
 	if l.Covered && l.BroadcastAt == 0 {
 		lease = 0 // the driver watches it

@@ -4,41 +4,67 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// Pairable names the leader that this node follows, and the term of that leadership, if beats of
-// their pair may speak for it: P1. A voter must have promised, and its acknowledgement must have
-// left. The leader is "" if they may not.
-func (m *Machine) Pairable() (leader NodeID, term lsn.Term, observes bool) {
+// Pairing says for whom beats of a pair may speak in an election: P1.
+type Pairing struct {
+	Leader   NodeID   // that this node follows; "" if beats may not speak for it
+	Term     lsn.Term // of that leadership
+	Observes bool     // this node has no vote, so it promises nothing
+}
+
+// Pairing returns for whom beats may speak. Fresh is whether the node heard the leader in the very
+// step before, and so promised and acknowledged: only then it may join the followed set. The set
+// of a new session would otherwise hold a promise that is older than beats which were answered in
+// it.
+func (m *Machine) Pairing() (p Pairing, fresh bool) {
 	s := &m.state
-	f := &s.Follower // no leader unless FOLLOWER
+	f := s.Follower // no leader unless FOLLOWER
 	switch {
 	case f.Leader == "":
+		return Pairing{}, false
 	case !m.set.mayVote:
-		return f.Leader, f.LeaderTerm, true
-	case m.promise().To == f.Leader && f.LeaderTerm <= s.Durable && !m.mayHaveMoved(f.LeaderTerm):
-		return f.Leader, f.LeaderTerm, false
+		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
+	case m.promise().To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
+		return Pairing{}, false
 	}
-	return "", 0, false
+	return Pairing{f.Leader, f.LeaderTerm, false},
+		f.HeardAt == s.Now && s.Promise.Until == s.Now.Add(m.cfg.Timing.Promise())
+}
+
+// Quiet reports whether this leader leaves the end of its lease to the driver: see Covered.
+func (m *Machine) Quiet() bool {
+	l := m.state.Leader // zero unless LEADER
+	return l.Covered && l.BroadcastAt == 0
+}
+
+// Wanted is the longest period of heartbeats or beats that this node needs of the leader that it
+// follows (Config.QoS); 0 for any.
+func (m *Machine) Wanted() time.Duration {
+	if f := m.state.Follower; f.Leader != "" {
+		return m.wantedPeriod(f.Leader)
+	}
+	return 0
 }
 
 // carry extends the promise to the leader by a beat, and leaves its silence to the pair's detector.
 func (m *Machine) carry(in Carry) {
 	s := &m.state
-	f, p := &s.Follower, &s.Promise
+	f, p := s.Follower, &s.Promise
 	if f.Leader != in.Peer || f.LeaderTerm != in.Term {
 		return
 	}
 	f.Carried, f.SilentAt = true, 0
 	f.HeardAt = max(f.HeardAt, in.At)
-	if p.To == in.Peer && in.At != 0 {
+	if m.set.mayVote && p.To == in.Peer && in.At != 0 {
 		p.Until = max(p.Until, in.At.Add(m.cfg.Timing.Promise()))
 	}
 }
 
 // uncarry lets this election watch its leader again.
 func (m *Machine) uncarry(leader NodeID) {
-	f := &m.state.Follower
+	f := m.state.Follower
 	if !f.Carried || f.Leader != leader {
 		return
 	}
@@ -52,7 +78,7 @@ func (m *Machine) uncarry(leader NodeID) {
 // lose gives up a leader that the pair's detector suspects, or that said that it does not lead in
 // that term. The promise stays.
 func (m *Machine) lose(in Lose) {
-	f := &m.state.Follower
+	f := m.state.Follower
 	switch {
 	case f.Leader != in.Peer:
 	case in.Term == 0 && f.Carried:
@@ -62,36 +88,34 @@ func (m *Machine) lose(in Lose) {
 	}
 }
 
-// backed counts an acknowledged beat like an acknowledged heartbeat: P4. One that was sent before
-// this leadership is no anomaly.
+// backed counts acknowledged beats like acknowledged heartbeats: P4. One that was sent before this
+// leadership is no anomaly.
 func (m *Machine) backed(in Backed) {
-	voter, counts := m.genuine(in.Peer, in.Identity)
-	if m.state.Role != Leader || !counts || in.SentAt < m.state.Leader.Since {
+	if m.state.Role != Leader {
 		return
 	}
-	m.state.Linked = m.state.Linked.With(voter)
-	m.supported(voter, in.SentAt)
-	m.noteSettled(voter)
-}
-
-// Backers are the voters that a pair may carry for this leader, and Quorum how many of all voters
-// must back its lease, itself included: for a driver that counts the lease of many elections at
-// once. It is none if the lease is not counted so: with a record identities count, and a lease
-// without an end needs no support.
-func (m *Machine) Backers() (voters []NodeID, quorum int) {
-	if m.state.Role != Leader || m.hasRecord() || m.state.Leader.LeaseEnd == Never {
-		return nil, 0
+	for _, b := range in.By {
+		if voter, counts := m.genuine(b.Peer, b.Identity); counts && m.supported(voter, b.SentAt) {
+			m.notePresent(b.Peer)
+			m.noteSettled(voter)
+		}
 	}
-	return m.set.voters, m.set.quorum
 }
 
-// LeaseFrom is the end of the lease of an election like this one that acknowledgements back. acks
-// has for each voter the send time of the newest message that it has acknowledged, and Never for
-// this node. The order of acks does not matter, and changes.
+// Backs reports whether the word of a node on that data directory counts for the lease, so that a
+// driver can count the lease of many elections at once: see LeaseFrom. It is true also for a lease
+// without an end, which needs no word.
+func (m *Machine) Backs(id NodeID, identity Identity) bool {
+	_, counts := m.genuine(id, identity)
+	return counts
+}
+
+// LeaseFrom is the end of the lease that acknowledgements back: the send times of the newest message
+// that each of Electorate has acknowledged, 0 for none.
 func (m *Machine) LeaseFrom(acks []Time) Time {
 	var s support
 	copy(s[:], acks)
-	return s.quorumAt(m.set.self, len(acks), m.set.quorum).Add(m.cfg.Timing.Lease)
+	return m.leaseFrom(&s)
 }
 
 // said is what an acknowledgement tells besides that the leader was heard.
@@ -115,13 +139,15 @@ type asserted struct {
 	LSN, Record, Committed lsn.LSN
 	Successor              NodeID
 	Period                 time.Duration
+	// Stored are those that had the record: who did not could not act on what is committed.
+	Stored scouting.Voters
 }
 
 // tellNews sends what has changed for those to whom beats speak instead of heartbeats and
 // acknowledgements, at most once a period: P7.
 func (m *Machine) tellNews() {
 	s := &m.state
-	f, l := &s.Follower, &s.Leader
+	f, l := s.Follower, s.Leader
 	switch {
 	case s.Role == Leader && m.quiet():
 		l.BroadcastAt = 0
@@ -154,7 +180,7 @@ func (m *Machine) ackOf(sequence uint64, sentAt Time) Message {
 }
 
 func (m *Machine) sendAck(ack *Message) {
-	f := &m.state.Follower
+	f := m.state.Follower
 	f.Said, f.SaidAt, f.Echoed, f.EchoedAt = ack.news(), m.state.Now, ack.Sequence, ack.SentAt
 	m.send(f.Leader, ack)
 }
@@ -165,7 +191,7 @@ func (m *Machine) quiet() bool { return m.state.Leader.Covered && m.repeats() }
 // repeats reports whether a broadcast would tell nothing but what all members were told already,
 // and no answer to it is awaited.
 func (m *Machine) repeats() bool {
-	l, w := &m.state.Leader, &m.state.Leader.Writing
+	l, w := m.state.Leader, &m.state.Leader.Writing
 	switch {
 	case l.Told != m.asserts(), l.Handover != (Handover{}), l.Reaffirm.Term != 0,
 		l.Confirm.Asked != 0, l.Confirm.Round != 0, m.state.Unable, m.cfg.Takeover != 0,
@@ -180,13 +206,13 @@ func (m *Machine) repeats() bool {
 func (m *Machine) asserts() asserted {
 	return asserted{
 		LSN: m.state.SeenLSN, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
-		Successor: m.heir(), Period: m.state.Leader.Period,
+		Successor: m.heir(), Period: m.state.Leader.Period, Stored: m.state.Leader.Writing.Stored,
 	}
 }
 
 // noteSettled notes that a voter was fit for so long that it has surely not just started: §9.6.
 func (m *Machine) noteSettled(voter int) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if since := l.FitSince[voter]; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
 		l.Settled = l.Settled.With(voter)
 	}

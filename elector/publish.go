@@ -46,7 +46,7 @@ func (m *Machine) inSync() bool {
 // Publishable returns nil if Publish would write now: this node leads, knows the newest record,
 // and the record before is committed. Otherwise it says why not; ErrNotInSync and ErrWriting pass.
 func (m *Machine) Publishable() error {
-	l := &m.state.Leader
+	l := m.state.Leader
 	switch {
 	case m.state.Role != Leader:
 		return ErrNotLeader
@@ -101,7 +101,7 @@ func (m *Machine) publish(v Value) {
 
 // nextLSN is that of the next record that this leader writes.
 func (m *Machine) nextLSN() lsn.LSN {
-	l := &m.state.Leader
+	l := m.state.Leader
 	return lsn.LSN{Term: l.Term, Counter: l.Writing.Counter + 1}
 }
 
@@ -123,7 +123,7 @@ func (m *Machine) roster(bind bool) Roster {
 
 // write accepts a record of this leader's own, and sends it to its voters.
 func (m *Machine) write(v Value, voters Roster) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	w, old := &l.Writing, &m.state.Record.Accepted
 	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters,
 		Lineage: old.Lineage, Founded: old.Founded || w.Committed} // §15.14
@@ -288,7 +288,7 @@ func (m *Machine) change() {
 // changeTo writes other voters, if the lease has followed the change before. It keeps the lease
 // that the leader has: §15.9.
 func (m *Machine) changeTo(voters Roster) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	if !m.leaseFollows() {
 		return
 	}
@@ -303,6 +303,6 @@ func (m *Machine) changeTo(voters Roster) {
 // leaseFollows reports whether the lease that the acknowledgements give under the present voters
 // ends no earlier than the one that was kept at the last change: §15.9.
 func (m *Machine) leaseFollows() bool {
-	l := &m.state.Leader
+	l := m.state.Leader
 	return l.Writing.Kept == 0 || m.leaseFrom(&l.Support) >= l.Writing.Kept
 }

@@ -44,7 +44,8 @@ func (s *script) input(words []string) elector.Input {
 	case "backed": // backed b at=2s
 		at, _ := strings.CutPrefix(arg(2), "at=")
 		peer := s.voter(arg(1))
-		return elector.Backed{Peer: peer.Node, Identity: peer.Identity, SentAt: elector.Time(s.duration(at))}
+		return elector.Backed{By: []elector.Backing{
+			{Peer: peer.Node, Identity: peer.Identity, SentAt: elector.Time(s.duration(at))}}}
 	case "covered":
 		return elector.Covered{All: true}
 	case "uncovered":

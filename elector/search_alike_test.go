@@ -71,7 +71,9 @@ func (x *search) names() bool { return len(x.orders) > 0 || x.inTurn() }
 // in other kinds of scenes.
 func (x *search) forget(s *elector.State, now elector.Time) {
 	if s.Role == elector.Dormant {
-		*s = elector.State{PauseEnd: s.PauseEnd, Turns: s.Turns}
+		pauseEnd, turns := s.PauseEnd, s.Turns
+		*s = elector.State{}
+		s.PauseEnd, s.Turns = pauseEnd, turns
 	}
 	past := func(at elector.Time, after elector.Time) bool { return at != 0 && at+after <= now }
 	s.Now, s.Follower.HeardAt, s.Follower.Period = 0, 0, 0

@@ -193,7 +193,8 @@ func samples(name string, s *driven) []elector.Input {
 		case "Tuned":
 			ins = append(ins, elector.Tuned{Peer: peer, Period: 100 * millis, Detection: 2000 * millis})
 		case "Backed":
-			ins = append(ins, elector.Backed{Peer: peer, Identity: directory(string(peer)), SentAt: s.now})
+			ins = append(ins, elector.Backed{By: []elector.Backing{
+				{Peer: peer, Identity: directory(string(peer)), SentAt: s.now}}})
 		case "Died":
 			ins = append(ins, elector.Died{Peer: peer})
 		case "Transfer":

@@ -15,7 +15,7 @@ func (m *Machine) standIn(d time.Duration) {
 
 // disarm forgets when to stand, and why then.
 func (m *Machine) disarm() {
-	f := &m.state.Follower
+	f := m.state.Follower
 	f.StandAt, f.Discovering, f.Postponed, f.Ahead = 0, false, false, ""
 }
 
@@ -37,7 +37,7 @@ func (m *Machine) keptBack() bool {
 // stand opens an election. If this node is bound, it waits until it is free.
 func (m *Machine) stand() {
 	s := &m.state
-	f := &s.Follower
+	f := s.Follower
 	m.disarm()
 	if !m.mayStand() || m.keptBack() || f.Leader != "" || f.AwaitedLeader != "" {
 		return
@@ -77,7 +77,7 @@ func (m *Machine) nextTerm() lsn.Term {
 
 // openRound asks every voter whether it would vote for this node: §3.8.
 func (m *Machine) openRound(term lsn.Term) {
-	f := &m.state.Follower
+	f := m.state.Follower
 	f.HintedLeader, f.HintedTerm = "", 0
 	m.state.Record.Newer = newer{}
 	f.Round = scouting.Open(m.draw(), term, m.set.self)
@@ -107,7 +107,7 @@ func (m *Machine) scout(member NodeID) {
 // onElectionScoutingResponse counts an answer to the open round. From an answer to another round
 // it learns only the term to exceed. §3.9, §8.3
 func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg *Message) {
-	f := &m.state.Follower
+	f := m.state.Follower
 	voter, counts := m.genuine(from, identity)
 	if !msg.WillVote {
 		m.learn(from, msg)
@@ -140,7 +140,7 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg
 
 // decideRound acts on the open round as soon as it is won or lost.
 func (m *Machine) decideRound() {
-	f := &m.state.Follower
+	f := m.state.Follower
 	r := &f.Round
 	switch {
 	case r.Yes.Count() >= m.set.quorum: // §3.10
@@ -176,6 +176,6 @@ func (m *Machine) scoutingFailed() {
 }
 
 func (m *Machine) closeRound() {
-	f := &m.state.Follower
+	f := m.state.Follower
 	f.Round, f.RoundEnd, f.Unaware = scouting.Round{}, 0, 0
 }

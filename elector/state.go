@@ -11,6 +11,55 @@ import (
 // for the disk. It is comparable and copied by assignment. What belongs to a role is in that
 // role's part, which is zero in all other roles.
 type State struct {
+	Common
+	Follower  followerState
+	Candidate candidateState
+	Leader    leaderState
+}
+
+// state is State as a machine keeps it: it has memory for the part of its role alone, since a
+// process may have a hundred thousand machines. The other parts are those of nobody, which are zero
+// for ever.
+type state struct {
+	Common
+	Follower  *followerState
+	Candidate *candidateState
+	Leader    *leaderState
+}
+
+// nobody has the parts of the roles that a machine is not in.
+var nobody State
+
+// keep returns s in the form in which a machine keeps it.
+func keep(s *State) state {
+	k := state{Common: s.Common}
+	k.part()
+	switch s.Role {
+	case Follower:
+		*k.Follower = s.Follower
+	case Candidate:
+		*k.Candidate = s.Candidate
+	case Leader:
+		*k.Leader = s.Leader
+	}
+	return k
+}
+
+// part makes the part of the role, and takes away all others.
+func (s *state) part() {
+	s.Follower, s.Candidate, s.Leader = &nobody.Follower, &nobody.Candidate, &nobody.Leader
+	switch s.Role {
+	case Follower:
+		s.Follower = &followerState{}
+	case Candidate:
+		s.Candidate = &candidateState{}
+	case Leader:
+		s.Leader = &leaderState{}
+	}
+}
+
+// Common is the part of a State that does not depend on the role.
+type Common struct {
 	Now  Time
 	Role Role
 
@@ -46,10 +95,6 @@ type State struct {
 
 	Takeover attempts
 	Record   recordState
-
-	Follower  followerState
-	Candidate candidateState
-	Leader    leaderState
 }
 
 // promise binds the node to vote for nobody except To before Until. The zero promise binds
@@ -150,7 +195,7 @@ func (m *Machine) become(r Role, why Reason, peer NodeID) {
 	s := &m.state
 	from, elected := s.Role, s.Candidate.Ballot.Term
 	s.Role = r
-	s.Follower, s.Candidate, s.Leader = followerState{}, candidateState{}, leaderState{}
+	s.part()
 	if r == Leader {
 		s.Leader.Term = elected
 	}

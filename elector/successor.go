@@ -42,7 +42,7 @@ var (
 // ineligible says what keeps a voter from being this leader's successor; nil if it is
 // fit: §9.5.
 func (m *Machine) ineligible(voter int) error {
-	l := &m.state.Leader
+	l := m.state.Leader
 	switch {
 	case voter == m.set.self:
 		return errLeads
@@ -63,7 +63,7 @@ func (m *Machine) ineligible(voter int) error {
 // noteFitness notes what an ack says of the voter that sent it. lapsed means that its
 // acks had stayed away for as long as the lease.
 func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
-	l := &m.state.Leader
+	l := m.state.Leader
 	l.MayStand, l.LacksQuorum = l.MayStand.Without(voter), l.LacksQuorum.Without(voter)
 	if l.Cold = l.Cold.Without(voter); msg.Cold {
 		l.Cold = l.Cold.With(voter)
@@ -93,7 +93,7 @@ func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32
 // voter that may have started a moment ago, and cannot stand yet, is the last choice, as is one
 // that lacks the newest record: §9.6, §15.11. One that is not prepared comes before these: §9.14.
 func (m *Machine) best(among func(voter int) bool) NodeID {
-	l := &m.state.Leader
+	l := m.state.Leader
 	var best scouting.Rank
 	top := 0 // how suited the best is, before its rank
 	for i, id := range m.set.voters {
@@ -145,7 +145,7 @@ const maxFailed = 16
 // The heartbeat that follows asks that node.
 func (m *Machine) considerHandover() {
 	s := &m.state
-	l := &s.Leader
+	l := s.Leader
 	if m.paused() {
 		return
 	}

@@ -18,7 +18,7 @@ func (m *Machine) tuned(in Tuned) {
 		return
 	}
 	m.state.Tuned = in
-	f, w := &m.state.Follower, &m.watch
+	f, w := m.state.Follower, &m.watch
 	if f.Leader != in.Peer || f.Leader != w.leader || f.LeaderTerm != w.term {
 		return
 	}
@@ -56,7 +56,7 @@ func (m *Machine) notePeriod(voter int, wanted time.Duration) {
 	if !m.cfg.asksQuality() {
 		return
 	}
-	l := &m.state.Leader
+	l := m.state.Leader
 	l.Wanted[voter] = max(wanted, 0)
 	if p := m.cfg.Timing.possible(wanted); wanted > 0 && p < l.Period {
 		l.Period, l.SlowSince = p, 0
@@ -73,7 +73,7 @@ const (
 
 // slowDown adopts a longer period once it has sufficed for long: §14.4.
 func (m *Machine) slowDown() {
-	l, t, now := &m.state.Leader, &m.cfg.Timing, m.state.Now
+	l, t, now := m.state.Leader, &m.cfg.Timing, m.state.Now
 	p := m.fastest()
 	switch {
 	case float64(p) <= slowFrom*float64(l.Period):
@@ -88,7 +88,7 @@ func (m *Machine) slowDown() {
 // fastest is the shortest period that a follower heard lately needs, or the longest possible one if
 // none says what it needs.
 func (m *Machine) fastest() time.Duration {
-	l, t := &m.state.Leader, &m.cfg.Timing
+	l, t := m.state.Leader, &m.cfg.Timing
 	heard := m.state.Now.Add(-2 * t.Inactivity())
 	p := t.HeartbeatBroadcast
 	for voter := range m.set.voters {

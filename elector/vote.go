@@ -165,7 +165,7 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 		m.loseLeader(LeaderPreempted, id)
 	}
 	m.closeRound()
-	f := &s.Follower
+	f := s.Follower
 	f.AwaitedLeader = id
 	m.disarm()
 	// §4.9: a candidate that fails must not leave its voters idle. The proposal of a leader that

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,9 +24,12 @@ func (b *echo) LinkUp(
 	b.mesh <- b.self
 	b.got <- struct{}{}
 }
-func (b *echo) LinkDown(elector.NodeID, elector.Evidence) {}
-func (b *echo) Died(elector.NodeID, elector.Proof)        {}
-func (b *echo) Noted(elector.NodeID, Note)                { b.got <- struct{}{} }
+func (b *echo) LinkDown(elector.NodeID, elector.Evidence)             {}
+func (b *echo) Died(elector.NodeID, elector.Proof)                    {}
+func (b *echo) Noted(elector.NodeID, Note)                            { b.got <- struct{}{} }
+func (*echo) Changed(elector.NodeID, uint64, []pair.Change)           {}
+func (*echo) Beaten(elector.NodeID, uint64, pair.Beat, time.Duration) {}
+func (*echo) Acked(elector.NodeID, uint64, pair.Ack)                  {}
 func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {
 	if m.Kind == elector.LeaderHeartbeat {
 		m.Kind = elector.HeartbeatAck

@@ -28,6 +28,9 @@ const (
 	frameFacts                        // what the sender tells of itself
 	frameRecords                      // messages that tell of records, one after the other
 	frameNote                         // a Note
+	frameChanges                      // changes of what is followed, one after the other
+	frameBeat                         // a beat
+	frameAck                          // the answer to a beat
 	frameEnd
 )
 
@@ -47,11 +50,12 @@ var msgpack = func() *codec.MsgpackHandle {
 // encoder builds frames in buffers of its own. What it returns is valid until
 // its next call. Not for concurrent use.
 type encoder struct {
-	codec *codec.Encoder
-	body  []byte
-	frame []byte
-	item  wireItem
-	with  recordItem
+	codec  *codec.Encoder
+	body   []byte
+	frame  []byte
+	item   wireItem
+	with   recordItem
+	change wireChange
 }
 
 func newEncoder() *encoder {
@@ -109,10 +113,11 @@ func (e *encoder) batch(items []queued, limit int) (n int, frame []byte, err err
 
 // decoder reads the bodies of frames. Not for concurrent use.
 type decoder struct {
-	codec *codec.Decoder
-	item  wireItem
-	with  recordItem
-	names interner
+	codec  *codec.Decoder
+	item   wireItem
+	with   recordItem
+	change wireChange
+	names  interner
 }
 
 func newDecoder() *decoder {

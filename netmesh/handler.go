@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 )
 
 // Handler is told what happens on the links. The mesh calls it one at a time per
@@ -30,6 +31,13 @@ type Handler interface {
 	Received(peer elector.NodeID, group string, msg elector.Message)
 	// Noted hands over a note of a peer, which is the handler's from then on.
 	Noted(peer elector.NodeID, n Note)
+	// Changed hands over changes of what the peer follows, and words of the peer that it does not
+	// lead, of the session of the present link.
+	Changed(peer elector.NodeID, session uint64, changes []pair.Change)
+	// Beaten hands over a beat that came a while ago. It may be a copy or late.
+	Beaten(peer elector.NodeID, session uint64, b pair.Beat, age time.Duration)
+	// Acked hands over the answer to a beat, which may be a copy or late.
+	Acked(peer elector.NodeID, session uint64, a pair.Ack)
 }
 
 // Observer is a Handler that is also told what else the mesh sees of its peers. The mesh draws
@@ -53,6 +61,8 @@ type PeerInfo struct {
 	Remote   string    // address of its end of the connection
 	Address  string    // host:port that it listens on, as seen from here
 	Version  uint      // of the mesh's protocol, agreed between the two
+	// Session is the number of the session of this link, for beats; 0 if the peer's build knows none.
+	Session uint64
 	// Meta is its Config.Meta, made printable and cut to MaxMeta bytes; "" from an older build.
 	Meta string
 	// Identities, if not nil, are to be kept for the next start: see Config.Identities.

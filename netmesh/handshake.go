@@ -232,6 +232,7 @@ func (m *Mesh) leaving() *refusal {
 // join sends the Welcome, awaits the Join and puts the link in its place.
 func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 	node, w := elector.NodeID(theirs.Node), m.welcomeTo(theirs)
+	w.Half = half()
 	w.Evidence, w.Proofs = key, m.proofs(node, frameWelcome, theirs.Dial)
 	if err := h.send(frameWelcome, w); err != nil {
 		return nil, err
@@ -241,7 +242,9 @@ func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 		m.obey(node, h, err)
 		return nil, err
 	}
-	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(node))
+	info := theirs.info(h.conn)
+	info.Session = session(theirs.Half, w.Half)
+	l := m.newLink(h, info, theirs.connKey(node))
 	l.key, l.claims = key, *h.claimedBy(theirs)
 	l.claims.later = joined.Proofs
 	if refused := h.confirm(m, m.install(l)); refused != nil {
@@ -332,13 +335,15 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	}
 	interrupt := context.AfterFunc(p.ctx, func() { reset(conn) })
 	mine := m.hello(p.node, m.dials.Add(1))
-	mine.Proofs = m.proofs(p.node, frameHello, mine.Dial)
+	mine.Proofs, mine.Half = m.proofs(p.node, frameHello, mine.Dial), half()
 	h, theirs, err := p.introduce(conn, plain, mine)
 	m.obey(p.node, h, err)
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {
 		theirs.Dial = mine.Dial
-		l := m.newLink(h, theirs.info(conn), theirs.connKey(m.cfg.Node))
+		info := theirs.info(conn)
+		info.Session = session(mine.Half, theirs.Half)
+		l := m.newLink(h, info, theirs.connKey(m.cfg.Node))
 		l.key, l.claims = theirs.Evidence, *h.claimedBy(theirs)
 		refused := m.install(l)
 		if refused == nil {

@@ -18,7 +18,8 @@ const (
 	// missing; older ones end if nothing comes for the idle time-out, so they need pings.
 	version4   = 4
 	version5   = 5 // adds records and notes
-	maxVersion = version5
+	version6   = 6 // adds beats of pairs
+	maxVersion = version6
 )
 
 // RecordsVersion is the first PeerInfo.Version of builds that know records and notes.
@@ -53,6 +54,9 @@ type hello struct {
 	// Proofs show that the sender is the process of earlier links, in the Hello and the Welcome
 	// of a link. Since version 4, optional.
 	Proofs []byte
+	// Half is, in the Hello and the Welcome of a link, the sender's half of the number of the session;
+	// 0 in an older build. Since version 6.
+	Half uint32
 }
 
 // goodbye is the body of Refuse and Goodbye.

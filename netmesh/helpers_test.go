@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/google/uuid"
@@ -70,6 +71,18 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 		<-r.release
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
+}
+
+func (r *recorder) Changed(p elector.NodeID, session uint64, changes []pair.Change) {
+	for _, c := range changes {
+		r.note("%s %s", p, c)
+	}
+}
+func (r *recorder) Beaten(p elector.NodeID, session uint64, b pair.Beat, age time.Duration) {
+	r.note("%s beat %d", p, b.Sequence)
+}
+func (r *recorder) Acked(p elector.NodeID, session uint64, a pair.Ack) {
+	r.note("%s ack %d", p, a.Sequence)
 }
 
 func (r *recorder) Noted(p elector.NodeID, n Note) {

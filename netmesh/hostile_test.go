@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
@@ -184,6 +185,10 @@ func TestHostileMembers(t *testing.T) {
 		return func(s *stranger) { require.NoError(s.t, s.send(frameNote, &n)) }
 	}
 	long := strings.Repeat("x", 300)
+	changes := func(c wireChange) func(*stranger) {
+		return func(s *stranger) { require.NoError(s.t, s.send(frameChanges, &c)) }
+	}
+	join := uint8(pair.Join)
 	for name, c := range map[string]struct {
 		act  func(*stranger)
 		want Reason
@@ -198,6 +203,13 @@ func TestHostileMembers(t *testing.T) {
 		"nonsense note":  {says(0, 0, 0, 2, byte(frameNote), 0xa1), ReasonGarbage},
 		"endless note":   {notes(Note{Group: "g", Body: make([]byte, MaxNote+1)}), ReasonGarbage},
 		"a note of none": {notes(Note{Body: []byte("x")}), ReasonGarbage},
+		"half a change":  {says(0, 0, 0, 2, byte(frameChanges), 0xa1), ReasonGarbage},
+		"what change":    {changes(wireChange{What: 9, Group: []byte("g"), Term: 1}), ReasonGarbage},
+		"change of none": {changes(wireChange{What: join, Term: 1}), ReasonGarbage},
+		"endless change": {changes(wireChange{What: join, Group: []byte(long), Term: 1}), ReasonGarbage},
+		"absurd term":    {changes(wireChange{What: join, Group: []byte("g"), Term: 1 << 63}), ReasonGarbage},
+		"beat 0":         {says(0, 0, 0, 2, byte(frameBeat), 0x90), ReasonGarbage},
+		"ack 0":          {says(0, 0, 0, 2, byte(frameAck), 0x90), ReasonGarbage},
 		"no facts":       {says(0, 0, 0, 2, byte(frameFacts), 0xa1), ReasonGarbage},
 
 		"unsorted voters": {tells(Facts{Voters: []string{"b", "a"}, VoterCount: 2}), ReasonGarbage},

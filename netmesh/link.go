@@ -53,6 +53,12 @@ type link struct {
 	marks    [2]uint64     // those pings, the older first
 	answered atomic.Uint64 // the newest ping that was answered
 
+	pairs     pairs
+	wire, got struct { // the writer's, the reader's: fields because they would escape to the heap
+		beat wireBeat
+		ack  wireAck
+	}
+
 	key            []byte // of the evidence connection; made by the acceptor
 	evidenceWanted bool   // the evidence connection is being made; the reader's
 

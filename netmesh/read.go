@@ -35,6 +35,8 @@ func (l *link) handle(kind frameKind, body []byte) error {
 		return l.deliver(kind, body)
 	case frameNote:
 		return l.takeNote(body)
+	case frameChanges, frameBeat, frameAck:
+		return l.takePairs(kind, body)
 	case framePing, framePong:
 		var p ping
 		if err := l.dec.one(body, &p); err != nil {

@@ -50,9 +50,9 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 	h.MinVersion, h.MaxVersion = 9, 12
 	require.NoError(t, s.send(frameHello, h))
 	require.ErrorContains(t, s.expect(frameWelcome, &hello{}),
-		`node "x" speaks versions 9 to 12, node "a" 2 to 5`)
+		`node "x" speaks versions 9 to 12, node "a" 2 to 6`)
 	a.counts(t, ReasonVersion)
-	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "2 to 5")
+	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "2 to 6")
 }
 
 // TestAcceptorIsToldWhyItsWelcomeIsRefused: otherwise the dialer would look like a health check.

@@ -276,9 +276,9 @@ func voter(name elector.NodeID) []byte {
 	return elector.NewRoster(elector.Voter{Node: name}).Bytes()
 }
 
-// A frame of an unknown kind ends the link; 12 is the first kind that no release sends.
+// A frame of an unknown kind ends the link; 15 is the first kind that no release sends.
 func TestAFrameOfNoKindIsGarbage(t *testing.T) {
-	for _, kind := range []byte{0, 12, 255} {
+	for _, kind := range []byte{0, 15, 255} {
 		_, _, err := newFrameReader(bytes.NewReader([]byte{0, 0, 0, 1, kind}), smallFrame).next()
 		require.Equal(t, ReasonGarbage, reasonOf(err), kind)
 	}

@@ -57,7 +57,13 @@ func (l *link) write() {
 
 // sendWaiting sends the messages that wait, and notes behind them.
 func (l *link) sendWaiting() error {
-	err := l.sendBatch()
+	changes, err := l.sendPairs()
+	if err == nil {
+		err = l.sendBatch()
+	}
+	if err == nil {
+		err = l.sendChanges(changes)
+	}
 	if err == nil {
 		err = l.sendNotes()
 	}

@@ -37,18 +37,17 @@ func electionsCommand() *cobra.Command {
 }
 
 func electionsListCommand() *cobra.Command {
-	var prefix, after string
-	var limit int
+	var sel cluster.Selection
 	cmd := &cobra.Command{Use: "list"}
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose names begin so")
-	cmd.Flags().StringVar(&after, "after", "", "only those whose names come after this one")
-	cmd.Flags().IntVar(&limit, "limit", 100, "most elections that are listed, up to 1000")
+	cmd.Flags().StringVar(&sel.Prefix, "prefix", "", "only those whose names begin so")
+	cmd.Flags().StringVar(&sel.After, "after", "", "only those whose names come after this one")
+	cmd.Flags().IntVar(&sel.Limit, "limit", 100, "most elections that are listed, up to 1000")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
 		node, client, err := c.AtLeader(cmd.Context(), cluster.DefaultGroup, true)
 		if client == nil {
 			return err
 		}
-		page, err := client.Elections(cmd.Context(), prefix, after, limit)
+		page, err := client.Elections(cmd.Context(), sel)
 		switch {
 		case err != nil:
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
@@ -31,7 +32,8 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	}
 	for _, n := range s.Nodes() {
 		s.Eventually("all take part on "+n.Name, func() bool {
-			page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(), "job/", "", 10)
+			page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(),
+				cluster.Selection{Prefix: "job/", Limit: 10})
 			require.NoError(t, err)
 			for _, g := range page.Elections {
 				if g.Leader == "" {
@@ -53,7 +55,7 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	require.Equal(t, 3, strings.Count(nodes.Does(t, "elections", "close", "job/3", "--admin", at),
 		" takes no part any more in election job/3\n"))
 	for _, n := range s.Nodes() {
-		page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(), "", "", 10)
+		page, err := admin.NewClient(n.AdminAddr).Elections(t.Context(), cluster.Selection{})
 		require.NoError(t, err)
 		var names []string
 		for _, g := range page.Elections {
@@ -66,6 +68,6 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	n2 := s.Named("n2")
 	nodes.Fails(t, 1, `voter n2 was not told: `+n2.AdminAddr+`: node n2 has no election "job/3" open`,
 		"elections", "close", "job/3", "--admin", at)
-	nodes.Fails(t, 1, `limit is "-1", but must be a whole number from 1 to 1000`,
+	nodes.Fails(t, 1, `limit is "-1", but must be a number from 1 to 1000`,
 		"elections", "list", "--limit", "-1", "--admin", at)
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/elector"
+	beats "github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -34,10 +35,13 @@ func (n *node) note(format string, args ...any) {
 	n.events = append(n.events, fmt.Sprintf(format, args...))
 }
 
-func (n *node) LinkUp(netmesh.PeerInfo)                        { n.note("up") }
-func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
-func (n *node) Died(elector.NodeID, elector.Proof)             { n.note("died") }
-func (n *node) Noted(elector.NodeID, netmesh.Note)             { n.note("note") }
+func (n *node) LinkUp(netmesh.PeerInfo)                                { n.note("up") }
+func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence)         { n.note("down %s", ev) }
+func (n *node) Died(elector.NodeID, elector.Proof)                     { n.note("died") }
+func (n *node) Noted(elector.NodeID, netmesh.Note)                     { n.note("note") }
+func (*node) Changed(elector.NodeID, uint64, []beats.Change)           {}
+func (*node) Beaten(elector.NodeID, uint64, beats.Beat, time.Duration) {}
+func (*node) Acked(elector.NodeID, uint64, beats.Ack)                  {}
 func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) {
 	n.note("got %d",
 		m.Sequence)

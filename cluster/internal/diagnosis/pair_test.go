@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	beats "github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -23,11 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nothing is a Handler that does nothing.
 type nothing struct{}
 
-func (nothing) LinkUp(netmesh.PeerInfo)                          {}
-func (nothing) LinkDown(elector.NodeID, elector.Evidence)        {}
-func (nothing) Died(elector.NodeID, elector.Proof)               {}
-func (nothing) Received(elector.NodeID, string, elector.Message) {}
-func (nothing) Noted(elector.NodeID, netmesh.Note)               {}
+func (nothing) LinkUp(netmesh.PeerInfo)                                  {}
+func (nothing) LinkDown(elector.NodeID, elector.Evidence)                {}
+func (nothing) Died(elector.NodeID, elector.Proof)                       {}
+func (nothing) Received(elector.NodeID, string, elector.Message)         {}
+func (nothing) Noted(elector.NodeID, netmesh.Note)                       {}
+func (nothing) Changed(elector.NodeID, uint64, []beats.Change)           {}
+func (nothing) Beaten(elector.NodeID, uint64, beats.Beat, time.Duration) {}
+func (nothing) Acked(elector.NodeID, uint64, beats.Ack)                  {}
 
 // node is a mesh with the diagnosis of what it sees.
 type node struct {

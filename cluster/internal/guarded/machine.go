@@ -20,6 +20,7 @@ type Machine struct {
 	ask     func() // tells the driver that there are requests; it does not wait
 	// leaseEnd is a copy of State.LeaseEnd, to be read without the lock.
 	leaseEnd atomic.Int64
+	shared   atomic.Pointer[Shared] // extends the lease; nil for none
 	lastID   atomic.Uint64
 
 	mu       sync.Mutex
@@ -49,13 +50,40 @@ func New(cfg leadership.Config, w *Watcher, ask func()) *Machine {
 	return m
 }
 
+// Shared is the end of a lease that the leaderships of many elections have in common. Set and End
+// are safe for concurrent use.
+type Shared struct{ end atomic.Int64 }
+
+// Set moves the end.
+func (s *Shared) Set(end elector.Time) { s.end.Store(int64(end)) }
+
+// End is the end.
+func (s *Shared) End() elector.Time { return elector.Time(s.end.Load()) }
+
+// Share is for the driver. It lets a leadership last as long as s says, from now on, or with nil
+// only as long as Leads says. Before nil the driver must have said by Leads or Lost how long it
+// lasts.
+func (m *Machine) Share(s *Shared) { m.shared.Store(s) }
+
 // LeaseEnd is the time before which the node may say that it leads; 0 if it does not lead.
-func (m *Machine) LeaseEnd() elector.Time { return elector.Time(m.leaseEnd.Load()) }
+func (m *Machine) LeaseEnd() elector.Time {
+	s := m.shared.Load()
+	if s == nil {
+		return elector.Time(m.leaseEnd.Load())
+	}
+	shared, own := s.End(), elector.Time(m.leaseEnd.Load())
+	if own == 0 || m.shared.Load() != s { // the leadership may be over, and the shared lease not
+		return own
+	}
+	return max(own, shared)
+}
 
 // State returns the state of the leaderships.
 func (m *Machine) State() leadership.State {
+	now := m.watcher.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.extend(now)
 	return m.inner.State()
 }
 
@@ -162,6 +190,23 @@ func (m *Machine) NextRequest() (elector.Input, bool) {
 // in time even if the driver is held up. It runs under the lock. The caller reads the clock before
 // it takes the lock, because the clock of a test may block.
 func (m *Machine) advance(now elector.Time, in leadership.Input) leadership.Effects {
+	m.extend(now)
+	return m.step(now, in)
+}
+
+// extend lets the leaderships know of the shared lease. It runs under the lock.
+func (m *Machine) extend(now elector.Time) {
+	s := m.shared.Load()
+	if s == nil {
+		return
+	}
+	if term, own := m.inner.Lease(); term != 0 && s.End() > own {
+		m.step(now, leadership.Lease{Term: term, End: s.End(), Pending: len(m.requests) > 0})
+	}
+}
+
+// step steps the machine and carries the effects out. It runs under the lock.
+func (m *Machine) step(now elector.Time, in leadership.Input) leadership.Effects {
 	e := m.inner.Step(now, in)
 	s := m.inner.State()
 	m.leaseEnd.Store(int64(s.LeaseEnd))

@@ -36,6 +36,13 @@ func (q *Queue[Owner]) Set(t *Timer[Owner], at elector.Time) {
 // Remove takes out a timer that is in the queue.
 func (q *Queue[Owner]) Remove(t *Timer[Owner]) { heap.Remove(q, t.index) }
 
+// Drop takes out a timer if it is in the queue.
+func (q *Queue[Owner]) Drop(t *Timer[Owner]) {
+	if t.Set() {
+		q.Remove(t)
+	}
+}
+
 // Next is when the first timer is due; Never if there is none.
 func (q Queue[Owner]) Next() elector.Time {
 	if len(q) == 0 {

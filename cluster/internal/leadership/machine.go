@@ -78,6 +78,9 @@ func New(cfg Config) *Machine {
 // State returns what the machine remembers.
 func (m *Machine) State() State { return m.state }
 
+// Lease returns the term that the node leads and until when; zero if it does not lead.
+func (m *Machine) Lease() (lsn.Term, elector.Time) { return m.state.Term, m.state.LeaseEnd }
+
 // Step tells the machine that in happened at the given time, and returns what to do
 // about it.
 func (m *Machine) Step(now elector.Time, in Input) Effects {

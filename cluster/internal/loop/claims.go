@@ -56,6 +56,9 @@ func (d *Driver) noteSilence(g *group, peer elector.NodeID) {
 		s = silences{since: now}
 	}
 	s.count++
+	if g.silences == nil {
+		g.silences = map[elector.NodeID]silences{}
+	}
 	g.silences[peer] = s
 	if s.count >= manySilences {
 		d.Claimed(findings.FalseClaim, peer, fmt.Sprintf("node %q has claimed election %q %d times within %s from a "+

@@ -28,6 +28,16 @@ type Driver struct {
 	opening map[string]bool   // names of elections that are being opened
 	closed  map[string]*group // closed elections whose work has not been released
 	ticks   guarded.Queue[*group]
+	alarms  guarded.Queue[ringer] // of sessions, detectors and leases
+
+	sessions   map[elector.NodeID]*session // of links to builds that know pairs
+	led        map[*class]int              // how many leaderships this node has of each
+	leases     []*lease                    // of quiet leaderships; few
+	acks       uint64                      // counts the acknowledged beats that count
+	backing    []elector.Backing           // for owed
+	news       []told                      // what not all elections were told yet; toldBefore were before
+	sweep      []*group                    // those that may not have been told
+	toldBefore int
 
 	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
 	unentitled map[elector.NodeID]bool              // linked peers that act as voters and are none
@@ -35,6 +45,7 @@ type Driver struct {
 	trips      map[elector.NodeID]time.Duration     // the newest round trips to linked voters
 	majority   majority
 	coming     []*coming          // values that are on their way here
+	pulledAt   elector.Time       // when pullAll looked last
 	quality    *elector.Links     // of the links from the voters
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
@@ -53,6 +64,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
+		sessions: map[elector.NodeID]*session{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
 }
@@ -63,6 +75,8 @@ func (l *Loop) drive(d *Driver) {
 	alarm := clock.NewAlarm(d.Hooks.Clock)
 	defer alarm.Close()
 	var rings elector.Time
+	always := make(chan struct{})
+	close(always)
 	for {
 		wait := d.UntilTick()
 		if wait <= 0 {
@@ -76,11 +90,18 @@ func (l *Loop) drive(d *Driver) {
 		}
 		d.rested = d.Measure.Age()
 		due := d.rested + wait
-		if next := d.ticks.Next(); next != rings {
+		if next := d.nextDue(); next != rings {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
+		var sweep <-chan struct{}
+		if len(d.sweep) > 0 {
+			sweep = always
+		}
 		select {
+		case <-sweep:
+			d.Hooks.Gate()
+			d.sweepSome()
 		case e := <-l.inbox:
 			d.Hooks.Gate()
 			d.taken(&e, due)
@@ -116,11 +137,20 @@ func (d *Driver) handle(e *event) {
 
 // UntilTick is how long the driver may sleep; not positive if a tick is due.
 func (d *Driver) UntilTick() time.Duration {
-	at := d.ticks.Next()
+	at := d.nextDue()
 	if at == elector.Never {
 		return time.Hour
 	}
 	return at.Sub(d.Now())
+}
+
+// nextDue is when the first tick or alarm is due, or a value that has not come is asked for again.
+func (d *Driver) nextDue() elector.Time {
+	next := min(d.ticks.Next(), d.alarms.Next())
+	if len(d.coming) > 0 {
+		next = min(next, d.pulledAt.Add(askAfter))
+	}
+	return next
 }
 
 // lateFrom is how late a tick must be to count as held up. Timers are usually late by less.
@@ -131,8 +161,13 @@ const lateFrom = time.Millisecond
 // Each deadline is put off only once, so an inbox that is never empty delays nothing for ever.
 func (d *Driver) listenFirst() {
 	now := d.Now()
-	if now.Sub(d.ticks.Next()) < lateFrom {
+	if now.Sub(d.nextDue()) < lateFrom {
 		return
+	}
+	for _, t := range slices.Clone(d.alarms) {
+		if w, watches := t.Owner.(*watcher); watches {
+			w.listenFirst(d, now)
+		}
 	}
 	for _, t := range slices.Clone(d.ticks) {
 		if late := now.Sub(t.At); late >= lateFrom && t.At != t.Owner.putOff && t.Owner.leadTerm == 0 {
@@ -146,26 +181,37 @@ func (d *Driver) listenFirst() {
 // tick steps every machine whose tick is due. A leader's machine first learns the newest LSN that
 // the application issued, so that the next heartbeat carries it.
 func (d *Driver) tick() {
-	for now := d.Now(); d.ticks.Next() <= now; {
+	now := d.Now()
+	for d.alarms.Next() <= now { // leases that have ended among them
+		t := d.alarms[0]
+		t.Owner.ring(d, t.At)
+	}
+	for d.ticks.Next() <= now {
 		g := d.ticks[0].Owner
-		if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
-			g.issued = newest
-			d.step(g, elector.Issued{LSN: newest})
-		}
+		d.tellIssued(g)
 		d.step(g, elector.Tick{})
 	}
 	d.pullAll()
 }
 
-// stepAll steps every machine with the same input. A replay repeats the order.
-func (d *Driver) stepAll(in elector.Input) {
-	for _, t := range slices.Clone(d.ticks) {
-		d.step(t.Owner, in)
+// tellIssued tells a leader's machine the newest LSN that the application issued.
+func (d *Driver) tellIssued(g *group) {
+	if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
+		g.issued = newest
+		d.step(g, elector.Issued{LSN: newest})
 	}
+}
+
+// stepAll steps every machine with the same input.
+func (d *Driver) stepAll(in elector.Input) {
+	d.tellAll(func(d *Driver, g *group) { d.step(g, in) })
 }
 
 // stepRequests steps a machine with the requests of its leaderships.
 func (d *Driver) stepRequests(g *group) {
+	d.catchUp(g)
+	d.bringUpToDate(g)
+	d.tellIssued(g)
 	if in, ok := d.next(g); ok {
 		d.step(g, in)
 	}
@@ -191,7 +237,25 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 
 // step steps one machine with an input, and then with the requests of its leaderships until none
 // is left. These requests wait for the end of the step that causes them, because the next step
-// reuses the buffers of its effects. A step has these duties, in this order:
+// reuses the buffers of its effects. Before the input come what all elections were told, and what
+// beats have brought since the step before.
+func (d *Driver) step(g *group, in elector.Input) {
+	d.catchUp(g)
+	d.bringUpToDate(g)
+	for more := true; more; in, more = d.next(g) { // nothing is stepped between a request and its step
+		d.stepOnce(g, in)
+		d.bringUpToDate(g)
+	}
+}
+
+// bringUpToDate steps a machine with what beats have brought.
+func (d *Driver) bringUpToDate(g *group) {
+	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
+		d.stepOnce(g, in)
+	}
+}
+
+// stepOnce steps a machine once. A step has these duties, in this order:
 //
 //  1. Set the next tick.
 //  2. Publish the lease and tell guarded work that it must stop. This comes before any message
@@ -207,50 +271,72 @@ func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 //  7. While elections are paused, keep on disk which of them this node led last.
 //  8. Show who is to lead next, and the committed record, and answer who published that.
 //  9. Tell those who wait for a proof of leadership, and for the end of a handover.
-func (d *Driver) step(g *group, in elector.Input) {
-	for more := true; more; in, more = d.next(g) {
-		now, entropy := d.Now(), d.Hooks.Entropy()
-		d.Recorder.Step(g.Name, &g.Config, in)
-		e := g.machine.Step(now, entropy, in)
-		if d.Hooks.Stepped != nil {
-			d.showStep(g, in, &e)
-		}
-		if g.tick.Set() { // it was not left
-			d.ticks.Set(g.tick, e.Wake)
-		}
-		if err := g.publish(&e); err != nil {
-			d.Fail(err)
-			return
-		}
-		d.report(g, &e)
-		d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
-		if e.Persist != (elector.Terms{}) {
-			d.persister.request(g.Name, store.Durable{
-				Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
-			})
-		}
-		if e.Accept.LSN != (lsn.LSN{}) {
-			d.accepted(g, e.Accept.LSN)
-		}
-		for i := range e.Messages {
-			if m := &e.Messages[i]; m.Message.Kind == elector.RecordOffer {
-				d.offer(g, m.To, &m.Message)
-			} else {
-				d.Mesh.Send(m.To, g.Name, m.Message)
-			}
-		}
-		if hasStopped(&e) {
-			d.leave(g)
-		}
-		if len(e.Transitions) > 0 {
-			d.noteLed()
-		}
-		g.noteSuccession()
-		g.showRecord(&e)
-		g.signalConfirmed()
-		g.signalHandoverEnd()
-		d.join(g, slices.Clone(e.Joined)) // the next step reuses it
+//  10. Join the followed set of the leader's session, or leave it. Let a leader be quiet to whom
+//     nobody has to be told by heartbeats that it leads.
+func (d *Driver) stepOnce(g *group, in elector.Input) {
+	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
+	d.Recorder.Step(g.Name, g.Config, in)
+	e := g.machine.Step(now, entropy, in)
+	if d.Hooks.Stepped != nil {
+		d.showStep(g, in, &e)
 	}
+	if err := g.publish(&e); err != nil {
+		d.Fail(err)
+		return
+	}
+	watched := d.watchLease(g)
+	if g.tick.Set() { // it was not left
+		d.ticks.Set(g.tick, e.Wake)
+	}
+	d.report(g, &e)
+	d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
+	if e.Persist != (elector.Terms{}) {
+		d.persister.request(g.Name, store.Durable{
+			Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
+		})
+	}
+	if e.Accept.LSN != (lsn.LSN{}) {
+		d.accepted(g, e.Accept.LSN)
+	}
+	covered := d.send(g, &e)
+	if hasStopped(&e) {
+		d.leave(g)
+	}
+	if len(e.Transitions) > 0 {
+		d.noteLed()
+	}
+	g.noteSuccession()
+	g.showRecord(&e)
+	g.signalConfirmed()
+	g.signalHandoverEnd()
+	joined := slices.Clone(e.Joined) // the next step reuses it
+	d.noteLeads(g, ledIn)
+	d.pair(g)
+	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
+	case !watched, busy && g.machine.Quiet(): // too few beats were answered; or a request waits for steps
+		d.stepOnce(g, elector.Covered{})
+	case covered && !busy:
+		d.stepOnce(g, elector.Covered{All: true})
+		g.quiet.Store(true)
+		d.tellIssued(g) // before quiet was set
+	}
+	d.join(g, joined)
+}
+
+// send sends the messages of a step. It reports whether a heartbeat among them had to be sent to
+// nobody, because beats say what it would say.
+func (d *Driver) send(g *group, e *elector.Effects) (covered bool) {
+	for i := range e.Messages {
+		switch m := &e.Messages[i]; {
+		case m.Message.Kind == elector.RecordOffer:
+			d.offer(g, m.To, &m.Message)
+		case m.Repeats:
+			covered = d.heartbeat(g, &m.Message)
+		default:
+			d.Mesh.Send(m.To, g.Name, m.Message)
+		}
+	}
+	return covered
 }
 
 // join tells an election that there are links to voters that count from now on.
@@ -277,6 +363,10 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 		s.In = in
 	case elector.Died:
 		s.In = in
+	case elector.Carry:
+		if !g.pairing.Observes { // who observes promises nothing
+			s.In = in
+		}
 	case elector.Persisted:
 		s.In = in
 	}
@@ -344,12 +434,19 @@ const heldFrom = 250 * time.Millisecond
 // held counts and records that the driver is late, as in a process that was stopped. It does so
 // once for a tick.
 func (d *Driver) held(late time.Duration) {
-	next := d.ticks.Next()
+	next := d.nextDue()
 	if next == d.heldAt {
 		return
 	}
 	d.heldAt = next
-	if len(d.ticks) > 0 && late >= d.ticks[0].Owner.Config.Timing.HeartbeatBroadcast/2 {
+	usual := time.Duration(elector.Never)
+	switch {
+	case len(d.ticks) > 0 && next == d.ticks[0].At:
+		usual = d.ticks[0].Owner.Config.Timing.HeartbeatBroadcast
+	case len(d.alarms) > 0 && next == d.alarms[0].At:
+		usual = d.alarms[0].Owner.usual()
+	}
+	if late >= usual/2 {
 		d.Measure.Stalls.Add(1)
 	}
 	if late >= heldFrom {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ type Election struct {
 	*guarded.Machine
 
 	Name      string
-	Config    elector.Config
+	Config    *elector.Config // without the priority; elections of one configuration share it
+	Priority  int             // as configured
 	Sequencer lsn.Sequencer
 	Gone      chan struct{} // closed when this node takes no part in it any more
 	Stood     chan struct{} // closed once this node is a candidate, or was one
@@ -36,10 +38,11 @@ type Election struct {
 	candidate bool        // it is to stand, whenever it is a voter
 	dropped   atomic.Bool // the driver forgets it once it has ended
 	workEnd   atomic.Pointer[WorkEnd]
-	fitness   sync.Mutex // guards unfit
-	unfit     [2]string  // why this node is not fit, by Judge; "" if it is
-	waits     bool       // it is in the list waiting, whose lock guards this field
-	g         *group     // for the driver only
+	fitness   sync.Mutex  // guards unfit
+	unfit     [2]string   // why this node is not fit, by Judge; "" if it is
+	waits     bool        // it is in the list waiting, whose lock guards this field
+	quiet     atomic.Bool // the driver wants to know of the next LSN that is issued
+	g         *group      // for the driver only
 }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
@@ -57,11 +60,20 @@ type group struct {
 	durable    store.Durable          // on disk when it was opened
 	tick       *guarded.Timer[*group] // when the machine wants its next tick
 	guest      guest
-	putOff     elector.Time // the tick that HeldUp has put off
-	leadTerm   lsn.Term     // the term that this node leads in; 0 if it does not lead
-	issued     lsn.LSN      // the newest issued LSN that the machine knows
-	since      time.Time    // time of the newest transition, by the wall clock
-	leaderMeta string       // the Meta of follows
+	class      *class
+	told       int             // how much of Driver.news it was told
+	session    *session        // in whose followed set it is; nil if in none
+	pairing    elector.Pairing // for whom it is there
+	carried    bool            // beats speak for the leader
+	heard      elector.Time    // the newest beat that the machine knows
+	acks       uint64          // how many of Driver.acks the machine knows
+	lease      *lease          // that it shares; nil if it does not lead, or is not quiet
+	leaseAt    int             // its place there
+	putOff     elector.Time    // the tick that HeldUp has put off
+	leadTerm   lsn.Term        // the term that this node leads in; 0 if it does not lead
+	issued     lsn.LSN         // the newest issued LSN that the machine knows
+	since      time.Time       // time of the newest transition, by the wall clock
+	leaderMeta string          // the Meta of follows
 	measure    measure.Election
 	roundTrip  time.Duration               // to a majority, as the machine knows it; 0 if unknown
 	follows    elector.NodeID              // the leader after the newest transition
@@ -87,38 +99,73 @@ type Setup struct {
 
 // newElection returns an election that is still to be given what is durable, and to be entered.
 func (l *common) newElection(name string, s Setup) (*Election, error) {
-	s.Elector.Identity = elector.Identity(l.Store.Identity())
-	s.Elector.Lost = l.Store.Lost()
-	config := s.Elector
-	config.NotCandidate = false // it may change: leadership tells the machine
-	machine, err := elector.New(config)
+	class, err := l.classOf(s.Elector)
 	if err != nil {
 		return nil, err
 	}
+	machine := class.machine.Another(s.Elector.Priority)
 	e := &Election{
-		Name: name, Config: s.Elector, Gone: make(chan struct{}), Stood: make(chan struct{}),
-		common: l,
+		Name: name, Config: &class.Config, Priority: s.Elector.Priority, Gone: make(chan struct{}),
+		Stood: closed, common: l,
 	}
 	e.workEnd.Store(&WorkEnd{})
 	e.recorded.Store(&Recorded{newer: make(chan struct{})})
 	e.succession.Store(&Succession{changed: make(chan struct{})})
 	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
 	mayStand := e.voter && e.candidate
-	if mayStand {
-		close(e.Stood)
+	if !mayStand {
+		e.Stood = make(chan struct{})
 	}
 	e.Machine = guarded.New(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
-		Priority: config.Priority, Margin: s.StopMargin, Lease: config.Timing.Lease,
+		Priority: e.Priority, Margin: s.StopMargin, Lease: e.Config.Timing.Lease,
 	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
-		Election: e, machine: machine, silences: map[elector.NodeID]silences{},
-		values:  map[[32]byte][]byte{{}: nil},
-		offers:  map[elector.NodeID]*offering{},
-		measure: measure.NewElection(config.Timing.Lease),
+		Election: e, class: class, machine: machine,
+		measure: measure.NewElection(e.Config.Timing.Lease),
 	}
 	e.g.tick = guarded.NewTimer(e.g)
 	return e, nil
+}
+
+// class is what elections of one configuration have in common. One detector can watch the leader of
+// all of them, and one lease can serve them.
+type class struct {
+	elector.Config // with the priority 0
+
+	machine *elector.Machine // not to be stepped
+}
+
+// closed is a channel for what has happened already.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// classOf returns the class of a configuration. The error is that of elector.New.
+func (l *common) classOf(c elector.Config) (*class, error) {
+	c.Identity, c.Lost, c.Priority = elector.Identity(l.Store.Identity()), l.Store.Lost(), 0
+	slices.Sort(c.Voters)
+	key := fmt.Sprintf("%+v", c)
+	l.classesMu.Lock()
+	defer l.classesMu.Unlock()
+	if known := l.classes[key]; known != nil {
+		return known, nil
+	}
+	machines := c
+	machines.NotCandidate = false // it may change: leadership tells the machine
+	machine, err := elector.New(machines)
+	if err != nil {
+		return nil, err
+	}
+	l.classes[key] = &class{c, machine}
+	return l.classes[key], nil
+}
+
+// NextLSN issues an LSN, as Sequencer.Next does.
+func (e *Election) NextLSN() (lsn.LSN, error) {
+	n, err := e.Sequencer.Next()
+	if err == nil && e.quiet.Load() && e.quiet.CompareAndSwap(true, false) {
+		e.common.waiting.add(e)
+	}
+	return n, err
 }
 
 // Leading reports whether the lease is valid at this moment.
@@ -255,6 +302,7 @@ func lossReason(e *elector.Effects) elector.Reason {
 // enter begins this node's part in an election.
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
+	g.told = d.toldBefore + len(d.news)
 	d.ticks.Set(g.tick, elector.Never)
 	if unfit := d.health.Load(); unfit != nil {
 		_, _ = g.SetFit(Probes, *unfit)

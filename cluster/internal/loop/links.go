@@ -30,6 +30,7 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 	l.calls.linked(&peer)
 	l.later(func(d *Driver) {
 		d.up[peer.Node] = &peer
+		d.openSession(&peer)
 		d.quality.Up(peer.Node)
 		d.noteProcess(&peer)
 		d.noteReturn(peer.Node)
@@ -46,6 +47,7 @@ func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	l.calls.lost(peer)
 	l.later(func(d *Driver) {
 		delete(d.up, peer)
+		d.closeSession(peer)
 		delete(d.unentitled, peer)
 		delete(d.trips, peer)
 		d.dropTransfersOf(peer)
@@ -114,11 +116,13 @@ func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 			p.dead = true
 			d.processes[peer] = p
 		}
-		for _, t := range slices.Clone(d.ticks) {
-			if p.since == 0 || d.Now() >= p.since.Add(t.Owner.promise()) { // §6.9
-				d.step(t.Owner, elector.Died{Peer: peer, Proof: proof})
+		d.closeSession(peer)
+		now := d.Now()
+		d.tellAll(func(d *Driver, g *group) {
+			if p.since == 0 || now >= p.since.Add(g.promise()) { // §6.9
+				d.step(g, elector.Died{Peer: peer, Proof: proof})
 			}
-		}
+		})
 	})
 }
 
@@ -199,6 +203,9 @@ func (d *Driver) received(g *group, e *event) {
 	d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})
 	if draws && g.follows == e.from {
 		g.drawnBy = e.from
+	}
+	if g.carried { // the pair's detector is tuned
+		return
 	}
 	if in, changed := g.machine.Tune(d.quality); changed {
 		d.step(g, in)

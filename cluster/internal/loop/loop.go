@@ -19,6 +19,8 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -65,6 +67,9 @@ type Config struct {
 type Mesh interface {
 	Send(to elector.NodeID, group string, m elector.Message) bool
 	Notify(to elector.NodeID, n netmesh.Note) bool
+	Change(to elector.NodeID, session uint64, changes []pair.Change) bool
+	Beat(to elector.NodeID, session uint64, b pair.Beat) bool
+	Ack(to elector.NodeID, session uint64, a pair.Ack) bool
 	Disconnect(peer elector.NodeID, why string)
 }
 
@@ -88,7 +93,11 @@ type common struct {
 	watcher   *guarded.Watcher
 	persister *persister
 	waiting   waiting
+	first     *Election // the default one
+	surge     limit.Surge[transitionKind]
 	calls     calls
+	classesMu sync.Mutex
+	classes   map[string]*class // by configuration
 	paused    atomic.Pointer[pause]
 	health    atomic.Pointer[string] // why the probes find the node unfit; nil before the first result
 	done      chan struct{}          // closed when the node takes part in no election any more
@@ -120,6 +129,8 @@ func New(cfg Config) *Loop {
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
 		Uninvited: newUninvited(),
+		surge:     limit.Surge[transitionKind]{Most: mostAtATime},
+		classes:   map[string]*class{},
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{
@@ -138,7 +149,7 @@ func New(cfg Config) *Loop {
 
 // Start runs the loop with a first election. Open adds more.
 func (l *Loop) Start(m Mesh, first *Election) {
-	l.mesh = m
+	l.mesh, l.first = m, first
 	d := newDriver(l.common, m)
 	d.later = l.later
 	d.enter(first.g)
@@ -154,6 +165,7 @@ func (l *Loop) Start(m Mesh, first *Election) {
 func (l *Loop) Stop() {
 	close(l.quit)
 	<-l.ended
+	l.LogSurge()
 }
 
 // Persisted is closed when the persister has ended: nothing more is written then.

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -27,6 +29,9 @@ type nowhere struct{}
 
 func (nowhere) Send(elector.NodeID, string, elector.Message) bool { return false }
 func (nowhere) Notify(elector.NodeID, netmesh.Note) bool          { return false }
+func (nowhere) Change(elector.NodeID, uint64, []pair.Change) bool { return false }
+func (nowhere) Beat(elector.NodeID, uint64, pair.Beat) bool       { return false }
+func (nowhere) Ack(elector.NodeID, uint64, pair.Ack) bool         { return false }
 func (nowhere) Disconnect(elector.NodeID, string)                 {}
 
 // run runs the loop of node a.
@@ -122,7 +127,7 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, first := run(t, clock.Process(), "a")
 		for range 10 {
-			e, err := l.Open("y", Setup{Elector: first.Config, AwaitCampaign: true})
+			e, err := l.Open("y", Setup{Elector: *first.Config, AwaitCampaign: true})
 			require.NoError(t, err)
 			id := e.NewID()
 			over, _ := e.Campaign(leadership.Campaign{ID: id},
@@ -132,7 +137,7 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			require.ErrorContains(t, l.CloseElection(ctx, e), "guarded work had not stopped")
-			_, err = l.Open("y", Setup{Elector: first.Config})
+			_, err = l.Open("y", Setup{Elector: *first.Config})
 			require.ErrorIs(t, err, ErrCampaigning)
 			e.Feed(leadership.Release{ID: id})
 			<-over
@@ -288,7 +293,7 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		got := make(chan error, 2)
 		go func() { got <- l.Pause(t.Context(), time.Hour) }()
 		l.view(func(d *Driver) { d.ending["y"] = true })
-		go func() { _, err := l.Open("y", Setup{Elector: e.Config}); got <- err }()
+		go func() { _, err := l.Open("y", Setup{Elector: *e.Config}); got <- err }()
 		synctest.Wait()
 		l.later(func(*Driver) { <-goOn })
 		close(fail)
@@ -303,7 +308,7 @@ func TestTheDriverForgetsClosedElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, e := run(t, clock.Process(), "a")
 		for range 3 {
-			y, err := l.Open("y", Setup{Elector: e.Config})
+			y, err := l.Open("y", Setup{Elector: *e.Config})
 			require.NoError(t, err)
 			require.NoError(t, l.CloseElection(t.Context(), y))
 			synctest.Wait()
@@ -316,4 +321,32 @@ func TestTheDriverForgetsClosedElections(t *testing.T) {
 			})
 		}
 	})
+}
+
+// The driver is visited for a part of the elections at a time, so some may be closed meanwhile.
+func TestSnapshotsAreOfWhatIsOpen(t *testing.T) {
+	l, first := run(t, clock.System(), "a", "b")
+	setup := Setup{
+		Elector:    elector.Config{Self: "a", Voters: first.Config.Voters, Timing: elector.Article()},
+		StopMargin: 100 * time.Millisecond,
+	}
+	const count = 2*visit + 7
+	for i := 1; i < count; i++ {
+		_, err := l.Open(fmt.Sprintf("y%04d", i), setup)
+		require.NoError(t, err)
+	}
+	all := l.Elections(func(string) bool { return true })
+	require.Len(t, all, count)
+	seen := 0
+	for s := range l.Snapshots(all) {
+		require.Same(t, all[seen], s.Election)
+		if seen++; seen == 1 {
+			require.NoError(t, l.CloseElection(t.Context(), all[count-1]))
+			_, err := l.Open(all[count-1].Name, setup)
+			require.NoError(t, err, "another one of that name")
+		}
+	}
+	require.Equal(t, count-1, seen)
+	require.Nil(t, l.Find("z"))
+	require.NotSame(t, all[count-1], l.Find(all[count-1].Name))
 }

@@ -253,6 +253,9 @@ func (g *group) keep(hash [32]byte, value []byte) {
 			delete(g.values, old)
 		}
 	}
+	if g.values == nil {
+		g.values = map[[32]byte][]byte{}
+	}
 	g.values[hash] = value
 }
 

@@ -86,6 +86,9 @@ func (d *Driver) offer(g *group, to elector.NodeID, m *elector.Message) {
 	o, r, now := g.offers[to], m.Offer, d.Now()
 	if o == nil {
 		o = &offering{Message: elector.Message{Offer: &elector.Record{}}}
+		if g.offers == nil {
+			g.offers = map[elector.NodeID]*offering{}
+		}
 		g.offers[to] = o
 	}
 	other := o.Offer.Value.Hash != r.Value.Hash
@@ -246,6 +249,7 @@ func (d *Driver) pullAll() {
 	}
 	// The clock is read once: this runs for each message, and a hundred values may come.
 	now := d.Now()
+	d.pulledAt = now
 	for i := 0; i < len(d.coming); i++ { // one that goes takes its place along
 		d.pull(d.coming[i], now)
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// MaxElections is the most elections in one answer to GET /v1/elections.
-const MaxElections = 1000
-
 // Elections are some of the elections that are open on a node, sorted by name.
 type Elections struct {
 	Elections []cluster.GroupStatus `json:"elections"`
@@ -23,21 +20,17 @@ type Elections struct {
 }
 
 func (s *Server) getElections(w http.ResponseWriter, r *http.Request) {
-	query, limit := r.URL.Query(), MaxElections/10
-	if text := query.Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > MaxElections {
-			refuse(w, http.StatusBadRequest, fmt.Errorf(
-				"limit is %.40q, but must be a whole number from 1 to %d", text, MaxElections))
-			return
-		}
+	query := r.URL.Query()
+	if !query.Has("limit") {
+		query.Set("limit", strconv.Itoa(page))
 	}
-	all := s.Node.Elections(query.Get("prefix"), query.Get("after"), limit+1)
-	page := Elections{Elections: all[:min(limit, len(all))]}
-	if len(all) > limit {
-		page.Next = all[limit-1].Group
+	sel, err := selectionIn(query)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
 	}
-	answer(w, page)
+	st := s.Node.StatusOf(sel)
+	answer(w, Elections{st.Groups, st.Next})
 }
 
 // OpenRequest is the body of POST /v1/elections.
@@ -82,12 +75,9 @@ func (s *Server) deleteElection(w http.ResponseWriter, r *http.Request) {
 	answer(w, e.Status())
 }
 
-// Elections returns up to limit elections of the node whose names begin with prefix and come after
-// another name.
-func (c *Client) Elections(ctx context.Context, prefix, after string, limit int) (
-	page Elections, err error,
-) {
-	query := url.Values{"prefix": {prefix}, "after": {after}, "limit": {strconv.Itoa(limit)}}
-	err = c.do(ctx, http.MethodGet, "/v1/elections?"+query.Encode(), nil, &page)
+// Elections returns a page of the elections that are open on the node: of sel, Prefix, After and
+// Limit count.
+func (c *Client) Elections(ctx context.Context, sel cluster.Selection) (page Elections, err error) {
+	err = c.do(ctx, http.MethodGet, "/v1/elections?"+queryOf(sel).Encode(), nil, &page)
 	return page, err
 }

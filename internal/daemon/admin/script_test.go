@@ -155,12 +155,11 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 
 // list says which elections are in a page, and what comes after it.
 func (s *script) list(t *testing.T, d *datadriven.TestData) string {
-	var prefix, after string
-	limit := 10
-	d.MaybeScanArgs(t, "prefix", &prefix)
-	d.MaybeScanArgs(t, "after", &after)
-	d.MaybeScanArgs(t, "limit", &limit)
-	page, err := s.client.Elections(t.Context(), prefix, after, limit)
+	sel := cluster.Selection{Limit: 10}
+	d.MaybeScanArgs(t, "prefix", &sel.Prefix)
+	d.MaybeScanArgs(t, "after", &sel.After)
+	d.MaybeScanArgs(t, "limit", &sel.Limit)
+	page, err := s.client.Elections(t.Context(), sel)
 	require.NoError(t, err)
 	said := ""
 	for _, g := range page.Elections {

@@ -6,11 +6,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -31,7 +33,10 @@ func (Silent) Died(elector.NodeID, elector.Proof) {}
 func (Silent) Received(elector.NodeID, string, elector.Message) {}
 
 // Noted implements netmesh.Handler.
-func (Silent) Noted(elector.NodeID, netmesh.Note) {}
+func (Silent) Noted(elector.NodeID, netmesh.Note)                      {}
+func (Silent) Changed(elector.NodeID, uint64, []pair.Change)           {}
+func (Silent) Beaten(elector.NodeID, uint64, pair.Beat, time.Duration) {}
+func (Silent) Acked(elector.NodeID, uint64, pair.Ack)                  {}
 
 // Intrude lets a member that the test plays connect to a node until the test ends. Its name is
 // "stranger" if it has none.
