@@ -54,8 +54,11 @@ func TestAnElectionOpensOnFirstUseAndClosesWhenNobodyUsesIt(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, three, c.has("job/1"))
 		require.Equal(t, cluster.NodeID("a"), c.Leader("job/1"))
+		follower, err := c.Node("b").Lookup("job/1")
+		require.NoError(t, err)
 		time.Sleep(10 * idle)
 		require.Equal(t, three, c.has("job/1"), "somebody leads")
+		require.Equal(t, "FOLLOWER", follower.Status().Role, "it was not closed meanwhile")
 		require.NoError(t, l.Context().Err())
 
 		l.Release()
