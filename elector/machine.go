@@ -147,7 +147,7 @@ func (m *Machine) start(in Start) {
 	if m.set.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
 	}
-	if m.floor() > 0 { // a node that was in no term yet has no vote to protect
+	if s.Term > 0 { // a node that was in no term yet has no vote to protect
 		m.reserve()
 	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to. But with a

@@ -21,6 +21,7 @@ import (
 // Driver is the state that only the driver's goroutine may touch.
 type Driver struct {
 	*common
+	lobby
 
 	Mesh    Mesh
 	groups  map[string]*group // open elections, by name
@@ -61,7 +62,7 @@ const ordered = true
 
 func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
-		common: c, Mesh: m,
+		common: c, Mesh: m, lobby: newLobby(),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
@@ -125,9 +126,15 @@ func (l *Loop) drive(d *Driver) {
 func (d *Driver) handle(e *event) {
 	if e.do != nil {
 		e.do(d)
-	} else if g := d.groups[e.group]; g != nil {
-		d.received(g, e)
+		return
 	}
+	g := d.groups[e.group]
+	if g != nil {
+		g.guest.heard = true
+	} else if g = d.invite(e); g == nil {
+		return
+	}
+	d.received(g, e)
 }
 
 // UntilTick is how long the driver may sleep; not positive if a tick is due.

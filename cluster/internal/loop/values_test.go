@@ -163,7 +163,7 @@ func startWith(
 func publish(t testing.TB, all []*member, election string, value []byte) (leader *member) {
 	t.Helper()
 	for _, m := range all {
-		e, err := m.Lookup(election)
+		e, err := m.Lookup(election, false)
 		require.NoError(t, err)
 		if e.Leading() {
 			leader = m
@@ -216,12 +216,12 @@ func TestTheFirstRecordWaitsForOlderVoters(t *testing.T) {
 		all := meet(t, memnet.New(), abc)
 		time.Sleep(30 * time.Second)
 		leads := slices.IndexFunc(all, func(m *member) bool {
-			e, err := m.Lookup("first")
+			e, err := m.Lookup("first", false)
 			require.NoError(t, err)
 			return e.Leading()
 		})
 		m := all[leads]
-		e, err := m.Lookup("first")
+		e, err := m.Lookup("first", false)
 		require.NoError(t, err)
 		older := all[(leads+1)%3].id
 		for _, knows := range []bool{false, true} {
@@ -276,7 +276,7 @@ func publishUntil(t testing.TB, all []*member, election string, value []byte) {
 	until := time.Now().Add(time.Minute)
 	for i := 0; ; i++ {
 		m := all[i%len(all)]
-		e, err := m.Lookup(election)
+		e, err := m.Lookup(election, false)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		if e.Leading() {
