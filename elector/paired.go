@@ -137,9 +137,10 @@ func (m *Machine) IsAboutToStand(now Time) bool {
 	return !f.Discovering && due(f.StandAt, now)
 }
 
-// Attempts reports whether a scouting round or a ballot of this node is open.
+// Attempts reports whether this node asks others for their votes: a scouting round or a ballot is
+// open. A candidate that waits for the disk asks nobody yet.
 func (m *Machine) Attempts() bool {
-	return m.state.Role == Candidate || m.state.Follower.Round.IsOpen()
+	return m.state.Candidate.Ballot.Sent || m.state.Follower.Round.IsOpen()
 }
 
 // said is what an acknowledgement tells besides that the leader was heard.
