@@ -83,7 +83,8 @@ type Config struct {
 	// Prefixes say how it takes part in elections whose names begin with a key; the longest one
 	// counts. Such an election opens by itself when another voter stands or leads in it, or by
 	// Node.Open. Have the same prefixes on every node. Set AwaitCampaign in them if elections are to
-	// close when nobody campaigns any more: without it some voter always leads. Default none.
+	// close when nobody campaigns any more: without it some voter always leads. Where Priority and
+	// Takeover are 0, Rendezvous is the priority: it spreads the leaders. Default none.
 	Prefixes map[string]ElectionConfig
 	// PrefixLimit bounds how many elections are open because another voter asked for them. Default
 	// 100,000.

@@ -33,7 +33,9 @@ func (n *Node) Open(name string) (*Election, error) {
 		if prefix == "" || !errors.Is(err, ErrNotOpen) {
 			return nil, fmt.Errorf("open election %q: %w", name, err)
 		}
-		e, err := n.Election(name, n.cfg.Prefixes[prefix])
+		cfg := n.cfg.Prefixes[prefix]
+		cfg.Priority = cfg.spread(name, n.cfg.Node)
+		e, err := n.Election(name, cfg)
 		// It may be open since a moment ago, or be opened or closed at this moment.
 		if !errors.Is(err, ErrOpen) || time.Now().After(end) {
 			return e, err
@@ -84,7 +86,36 @@ func (c Config) prefixed() func(name string) (loop.Setup, bool) {
 		setups[prefix] = c.setup(e.withDefaults())
 	}
 	return func(name string) (loop.Setup, bool) {
-		s, known := setups[c.prefix(name)]
+		prefix := c.prefix(name)
+		s, known := setups[prefix]
+		s.Elector.Priority = c.Prefixes[prefix].spread(name, c.Node)
 		return s, known
 	}
+}
+
+// spread is the priority of a node in an election of a prefix. Without one in the configuration, it
+// spreads the leaders over the nodes. With Takeover a priority would move leaders.
+func (e ElectionConfig) spread(name string, node NodeID) int {
+	if e.Priority == 0 && e.Takeover == 0 {
+		return Rendezvous(name, node)
+	}
+	return e.Priority
+}
+
+// Rendezvous is the weight of a node in rendezvous hashing: the node of the highest one comes first
+// in the election of that name. As a priority it spreads the leaders of many elections over the
+// nodes, and those of a dead node over the others. It has 31 bits, so that it is a priority on every machine, and the same in every
+// version: nodes of two versions must agree.
+func Rendezvous(group string, node NodeID) int {
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	h := uint64(offset)
+	for _, text := range [...]string{group, "\x00", string(node)} {
+		for i := range len(text) {
+			h = (h ^ uint64(text[i])) * prime
+		}
+	}
+	// The last bytes of FNV hardly change its high bits. This is the finalizer of MurmurHash3.
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return int(h >> 33)
 }

@@ -308,3 +308,41 @@ func TestClosedElectionsLeaveNoMemory(t *testing.T) {
 		require.Less(t, grown, int64(3_000_000), "bytes that are left of 1000 elections on three nodes")
 	}, jobs)
 }
+
+// The leaders of many elections are spread, and those of a node that dies over all that are left,
+// although with these timers each leader names who comes after it.
+func TestLeadersOfAPrefixAreSpread(t *testing.T) {
+	many := clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.Prefixes = map[string]cluster.ElectionConfig{"many/": {Timing: elector.LAN()}}
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		const count = 90
+		for _, id := range three {
+			for i := range count {
+				c.openOn(id, fmt.Sprintf("many/%d", i))
+			}
+		}
+		led := func() map[cluster.NodeID]int {
+			by := map[cluster.NodeID]int{}
+			for i := range count {
+				by[c.Leader(fmt.Sprintf("many/%d", i))]++
+			}
+			return by
+		}
+		time.Sleep(20 * time.Second)
+		before := led()
+		require.Zero(t, before[""])
+		dead := three[0]
+		for _, id := range three {
+			if before[id] > before[dead] {
+				dead = id
+			}
+		}
+		c.Crash(dead)
+		time.Sleep(20 * time.Second)
+		after := led()
+		for _, id := range c.Running() {
+			require.GreaterOrEqual(t, after[id]-before[id], before[dead]/4, "before %v, after %v", before, after)
+		}
+	}, many)
+}
