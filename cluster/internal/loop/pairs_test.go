@@ -222,3 +222,79 @@ func TestManyAttemptsWaitInLine(t *testing.T) {
 		}
 	})
 }
+
+// §16.5: a mirror that differs is found by its hash, and the set begins anew.
+func TestAMirrorThatDiffersIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := meet(t, memnet.New(), abc, numbered(3)...)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		follower := all[(slices.Index(all, leads)+1)%3]
+		leads.view(func(d *Driver) {
+			s := d.sessions[follower.id]
+			at := s.leads.Beat(d.Now(), s.period, 0).Revision
+			for i, c := range []pair.Change{{What: pair.Join, Term: 9}, {What: pair.Leave}} {
+				c.Group, c.Revision = "phantom", at+uint64(i)+1
+				require.True(t, s.leads.Read(c))
+			}
+		})
+		time.Sleep(5 * time.Second)
+		follower.view(func(d *Driver) { require.Positive(t, d.anomalies["beat-differs"].Count) })
+		followed, mirrored := inSessions(all)
+		require.Equal(t, 2*4, followed)
+		require.Equal(t, followed, mirrored)
+		require.Equal(t, leads, leader(t, all, "e0000"))
+	})
+}
+
+// §16.6: the detector of the pair suspects a leader that is silent, in all elections that it carries.
+func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(20)
+		net := memnet.New()
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		dead := leader(t, all, elections[0])
+		led := slices.DeleteFunc(elections, func(e string) bool { return leader(t, all, e) != dead })
+		net.Host(string(dead.id)).Stop()
+		time.Sleep(elector.Article().Inactivity() + elector.Article().HeartbeatBroadcast)
+		for _, m := range all {
+			for _, name := range led {
+				e, err := m.Lookup(name, false)
+				require.NoError(t, err)
+				if m != dead {
+					require.NotEqual(t, dead.id, m.Snapshot(e).Leader, "%s on %s", name, m.id)
+				}
+			}
+		}
+		net.Host(string(dead.id)).Continue()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
+// beat was sent before.
+func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "first")
+		term := leads.Snapshot(leads.first(t)).Term
+		period := elector.Article().HeartbeatBroadcast
+		next := func() time.Duration { // until the next beat
+			now := time.Duration(leads.Now())
+			return now.Truncate(period) + period - now
+		}
+		time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
+		leads.lossy.dropBeats.Store(true)
+		time.Sleep(next() + 100*time.Millisecond)
+		leads.lossy.dropBeats.Store(false)
+		time.Sleep(next() + time.Millisecond) // a second after the first one
+		leads.view(func(*Driver) { time.Sleep(450 * time.Millisecond) })
+		time.Sleep(time.Millisecond)
+		s := leads.Snapshot(leads.first(t))
+		require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
+	})
+}
