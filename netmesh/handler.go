@@ -99,4 +99,7 @@ type FaultLayer interface {
 	// which has all that conn has received since. Each Write to it is one frame.
 	// CloseWrite fails if the last frame was lost.
 	Wrap(peer elector.NodeID, conn net.Conn, in io.Reader) net.Conn
+	// Datagram decides what becomes of a datagram to a peer, or of one that has come in from it:
+	// it is lost, or it is sent after a while.
+	Datagram(peer elector.NodeID, in bool) (after time.Duration, lost bool)
 }

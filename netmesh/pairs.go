@@ -18,15 +18,24 @@ const PairsVersion = version6
 // than a node is made for.
 const maxChanges = 1 << 20
 
-// pairs is what waits on a link for the other end of its session.
+// pairs is what a link sends to the other end of its session.
 type pairs struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	// What waits for the stream.
 	changes []pair.Change
 	beat    pair.Beat // sequence 0 for none
 	ack     pair.Ack  // likewise
+	// Datagrams. Whoever sends a beat or an ack sends them; poster never waits.
+	path   path
+	seals  [datagramKinds]seals
+	sealed [datagramKinds]uint64 // the newest sequence
+	poster poster                // nil if there are no datagrams
+	packet [maxDatagram]byte     // a field, because a local variable would escape to the heap
+	err    error                 // of the last one that was sent, or why there are none
+	used   bool                  // there was a beat or an ack to send
 }
 
-// take returns all that waits, and forgets it.
+// take returns all that waits for the stream, and forgets it.
 func (p *pairs) take() (changes []pair.Change, b pair.Beat, a pair.Ack) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,45 +56,80 @@ func session(dialer, acceptor uint32) uint64 {
 	return uint64(dialer)<<32 | uint64(acceptor)
 }
 
-// inSession lets f add to what waits on the link of a session, and reports whether that is the
-// present one.
-func (m *Mesh) inSession(to elector.NodeID, number uint64, f func(*link)) bool {
+// linkOf is the link of a session; nil if that is not the present one.
+func (m *Mesh) linkOf(to elector.NodeID, number uint64) *link {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p := m.peers[to]
 	if p == nil || p.link == nil || number == 0 || p.link.info.Session != number {
-		return false
+		return nil
 	}
-	p.link.pairs.mu.Lock()
-	defer p.link.pairs.mu.Unlock()
-	f(p.link)
-	p.link.ready.wake()
-	return true
+	return p.link
 }
 
 // Change queues changes for the other end of a session, and never blocks. They arrive in order, and
 // none is left out, or the link ends. They overtake no message that was sent before them. The result
 // is false if the session is not the present one.
 func (m *Mesh) Change(to elector.NodeID, session uint64, changes []pair.Change) bool {
-	return m.inSession(to, session, func(l *link) {
-		if len(l.pairs.changes)+len(changes) > maxChanges {
-			l.end(elector.EvidenceLocal, refuse(reasonCrowded, "%d changes of followed elections wait",
-				len(l.pairs.changes)))
-			return
-		}
-		l.pairs.changes = append(l.pairs.changes, changes...)
-	})
+	l := m.linkOf(to, session)
+	if l == nil {
+		return false
+	}
+	l.pairs.mu.Lock()
+	defer l.pairs.mu.Unlock()
+	if waiting := len(l.pairs.changes); waiting+len(changes) > maxChanges {
+		l.end(elector.EvidenceLocal,
+			refuse(reasonCrowded, "%d changes of followed elections wait", waiting))
+		return true
+	}
+	l.pairs.changes = append(l.pairs.changes, changes...)
+	l.ready.wake()
+	return true
 }
 
-// Beat sends a beat to the other end of a session, and never blocks. It may be lost. The result is
-// false if the session is not the present one.
+// Beat sends a beat to the other end of a session, and never blocks. It goes by datagram if those
+// are answered, and on the stream otherwise. It may be lost, and a newer one replaces one that
+// waits. Each has a greater sequence than the one before. The result is false if the session is not
+// the present one.
 func (m *Mesh) Beat(to elector.NodeID, session uint64, b pair.Beat) bool {
-	return m.inSession(to, session, func(l *link) { l.pairs.beat = b })
+	l := m.linkOf(to, session)
+	if l == nil {
+		return false
+	}
+	l.pairs.mu.Lock()
+	defer l.pairs.mu.Unlock()
+	datagram, stream := l.way(beatDatagram)
+	if datagram {
+		w := wireBeatOf(&b)
+		w.Datagrams = l.inbox.came.Load()
+		l.post(beatDatagram, b.Sequence, w.body(l.pairs.packet[:datagramHead]))
+	}
+	if stream {
+		l.pairs.beat = b
+		l.ready.wake()
+	}
+	return true
 }
 
 // Ack sends the answer to a beat, as Beat does.
 func (m *Mesh) Ack(to elector.NodeID, session uint64, a pair.Ack) bool {
-	return m.inSession(to, session, func(l *link) { l.pairs.ack = a })
+	l := m.linkOf(to, session)
+	if l == nil {
+		return false
+	}
+	l.pairs.mu.Lock()
+	defer l.pairs.mu.Unlock()
+	datagram, stream := l.way(ackDatagram)
+	if datagram {
+		w := wireAckOf(&a)
+		w.Datagrams = l.inbox.came.Load()
+		l.post(ackDatagram, a.Sequence, w.body(l.pairs.packet[:datagramHead]))
+	}
+	if stream {
+		l.pairs.ack = a
+		l.ready.wake()
+	}
+	return true
 }
 
 // wireChange, wireBeat and wireAck are pair.Change, Beat and Ack as they travel in frames: see
@@ -102,6 +146,7 @@ type wireBeat struct {
 	SentAt         int64
 	Period, Late   int64
 	Revision, Hash uint64
+	Datagrams      uint64 // that have come in this session: see path
 }
 
 type wireAck struct {
@@ -109,6 +154,8 @@ type wireAck struct {
 	SentAt   int64
 	Revision uint64
 	Wanted   int64
+	// Datagrams is as in wireBeat.
+	Datagrams uint64
 }
 
 // maxChange is the most bytes that one encoded change takes.
@@ -155,12 +202,14 @@ func (l *link) sendPairs() ([]pair.Change, error) {
 	changes, b, a := l.pairs.take()
 	if b.Sequence != 0 {
 		l.wire.beat = wireBeatOf(&b)
+		l.wire.beat.Datagrams = l.inbox.came.Load()
 		if err := l.send(frameBeat, &l.wire.beat); err != nil {
 			return nil, err
 		}
 	}
 	if a.Sequence != 0 {
 		l.wire.ack = wireAckOf(&a)
+		l.wire.ack.Datagrams = l.inbox.came.Load()
 		if err := l.send(frameAck, &l.wire.ack); err != nil {
 			return nil, err
 		}
@@ -209,24 +258,25 @@ func (l *link) takePairs(kind frameKind, body []byte) error {
 	if !l.current() || isClosed(l.stop) || l.info.Session == 0 {
 		return nil
 	}
-	switch kind {
-	case frameChanges:
+	switch in := &l.inbox; {
+	case kind == frameChanges:
 		l.m.handler.Changed(l.p.node, l.info.Session, changes)
-	case frameBeat:
+	case kind == frameBeat && in.streamed(beatDatagram, b.Sequence, w.beat.Datagrams):
 		l.m.handler.Beaten(l.p.node, l.info.Session, b, 0)
-	case frameAck:
+	case kind == frameAck && in.streamed(ackDatagram, a.Sequence, w.ack.Datagrams):
 		l.m.handler.Acked(l.p.node, l.info.Session, a)
 	}
 	return nil
 }
 
 func wireBeatOf(b *pair.Beat) wireBeat {
-	return wireBeat{b.Sequence, int64(b.SentAt), b.Period.Microseconds(), b.Late.Microseconds(),
-		b.Revision, b.Hash}
+	return wireBeat{Sequence: b.Sequence, SentAt: int64(b.SentAt), Period: b.Period.Microseconds(),
+		Late: b.Late.Microseconds(), Revision: b.Revision, Hash: b.Hash}
 }
 
 func wireAckOf(a *pair.Ack) wireAck {
-	return wireAck{a.Sequence, int64(a.SentAt), a.Revision, a.Wanted.Microseconds()}
+	return wireAck{Sequence: a.Sequence, SentAt: int64(a.SentAt), Revision: a.Revision,
+		Wanted: a.Wanted.Microseconds()}
 }
 
 // value returns the beat, or what no correct peer sends.
