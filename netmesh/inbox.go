@@ -18,12 +18,14 @@ type inbox struct {
 
 	mu      sync.Mutex
 	seals   [datagramKinds]seals
+	seen    [datagramKinds]window // datagrams
 	refused uint64
-	beats   uint64 // the newest sequence of a beat
-	acks    window
-	beat    pair.Beat // waits; sequence 0 for none
-	beatAt  time.Time // when it came
-	ack     pair.Ack  // waits; sequence 0 for none
+	// What came for the handler, by datagrams and on the stream.
+	beats  uint64    // the newest sequence; what that has overtaken promises nothing
+	acks   window    // they count in any order
+	beat   pair.Beat // waits; sequence 0 for none
+	beatAt time.Time // when it came
+	ack    pair.Ack  // waits; sequence 0 for none
 }
 
 // window are the newest 64 sequences, of which it knows which have come.
@@ -38,34 +40,29 @@ func (w *window) has(sequence uint64) bool {
 		(w.newest-sequence >= 64 || w.seen&(1<<(w.newest-sequence)) != 0)
 }
 
-func (w *window) add(sequence uint64) {
+// add takes note of a sequence, and reports whether it is new.
+func (w *window) add(sequence uint64) bool {
+	if w.has(sequence) {
+		return false
+	}
 	if sequence > w.newest {
 		w.seen <<= min(sequence-w.newest, 64)
 		w.newest = sequence
 	}
 	w.seen |= 1 << (w.newest - sequence)
+	return true
 }
 
-// isOld reports whether a beat or an ack need not go to the handler. Beats that were overtaken
-// promise nothing, so only acks may come in any order. Called with mu held.
-func (i *inbox) isOld(kind datagramKind, sequence uint64) bool {
-	if kind == beatDatagram {
-		return sequence <= i.beats
-	}
-	return i.acks.has(sequence)
-}
-
-// isNew takes note of a beat or an ack, whichever way it came, and reports whether it is new. Called
-// with mu held.
+// isNew takes note of a beat or an ack, whichever way it came, and reports whether it is news to the
+// handler. Called with mu held.
 func (i *inbox) isNew(kind datagramKind, sequence uint64) bool {
-	if i.isOld(kind, sequence) {
+	switch {
+	case kind == ackDatagram:
+		return i.acks.add(sequence)
+	case sequence <= i.beats:
 		return false
 	}
-	if kind == beatDatagram {
-		i.beats = sequence
-	} else {
-		i.acks.add(sequence)
-	}
+	i.beats = sequence
 	return true
 }
 
@@ -84,12 +81,13 @@ func (i *inbox) tell(told uint64) {
 }
 
 // take takes a datagram, or says why it does not count. Nothing of it is believed before its proof.
+// A copy of what came on the stream counts, because it shows that datagrams arrive.
 func (i *inbox) take(
 	kind datagramKind, sequence uint64, packet []byte, came time.Time,
 ) (c cause, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.isOld(kind, sequence) {
+	if i.seen[kind].has(sequence) {
 		i.refused++
 		return causeOld, false
 	}
@@ -98,39 +96,50 @@ func (i *inbox) take(
 		i.refused++
 		return causeForged, false
 	}
-	var told uint64
-	var err error
-	switch kind {
-	case beatDatagram:
-		var b pair.Beat
-		w := readBeat(sequence, body)
-		if b, err = w.value(); err == nil {
-			i.beat, i.beatAt, told = b, came, w.Datagrams
-		}
-	case ackDatagram:
-		var a pair.Ack
-		w := readAck(sequence, body)
-		if a, err = w.value(); err == nil && a.Sequence > i.ack.Sequence {
-			i.ack = a
-		}
-		told = w.Datagrams
-	}
-	if err != nil {
+	if !i.put(kind, sequence, body, came) {
 		i.refused++
 		return causeMalformed, false
 	}
-	i.isNew(kind, sequence)
-	i.tell(told)
+	i.seen[kind].add(sequence)
 	i.came.Add(1)
-	i.some.wake()
 	return 0, true
+}
+
+// put lets what a datagram says wait for the handler if it is new, and reports whether a correct
+// peer says it. Called with mu held.
+func (i *inbox) put(kind datagramKind, sequence uint64, body []byte, came time.Time) bool {
+	var told uint64
+	if kind == beatDatagram {
+		w := readBeat(sequence, body)
+		b, err := w.value()
+		if err != nil {
+			return false
+		}
+		if told = w.Datagrams; i.isNew(kind, sequence) {
+			i.beat, i.beatAt = b, came
+		}
+	} else {
+		w := readAck(sequence, body)
+		a, err := w.value()
+		if err != nil {
+			return false
+		}
+		if told = w.Datagrams; i.isNew(kind, sequence) && sequence > i.ack.Sequence {
+			i.ack = a
+		}
+	}
+	i.tell(told)
+	i.some.wake()
+	return true
 }
 
 // waiting returns what waits, and forgets it.
 func (i *inbox) waiting() (b pair.Beat, at time.Time, a pair.Ack) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b, at, a = i.beat, i.beatAt, i.ack
+	if b, at, a = i.beat, i.beatAt, i.ack; b.Sequence < i.beats {
+		b = pair.Beat{} // a newer one has come on the stream meanwhile
+	}
 	i.beat, i.ack = pair.Beat{}, pair.Ack{}
 	return b, at, a
 }
