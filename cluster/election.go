@@ -67,7 +67,7 @@ func (e *Election) Group() string { return e.p.Name }
 // Status returns a snapshot of the election as this node sees it.
 func (e *Election) Status() GroupStatus {
 	s := e.n.loop.Snapshot(e.p)
-	return e.n.groupStatus(s, e.n.memberStatus(s.Electorate))
+	return e.n.groupStatus(&s, e.n.memberStatus(s.Electorate))
 }
 
 // ErrNotLeader means that this node does not lead, or that its lease has run out.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -91,7 +92,7 @@ func (l *Leadership) GiveUp() { l.giveUp() }
 
 // EnterCampaign is the first half of Campaign.
 func (e *Election) EnterCampaign(ctx context.Context) (*Leadership, error) {
-	return e.enterCampaign(ctx, 0)
+	return e.enterCampaign(ctx, 0, func(leadership.Refusal) {})
 }
 
 // Count is how many values a histogram has.

@@ -42,9 +42,9 @@ type Leadership struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
-	answer chan leadership.Refusal // to the campaign: NotRefused if it leads; has room for one
-	term   atomic.Uint64           // the newest
-	end    atomic.Int64            // the elector.Time before which it is valid; 0 if it is over
+	answer func(leadership.Refusal) // to the campaign, under a lock: NotRefused if it leads
+	term   atomic.Uint64            // the newest
+	end    atomic.Int64             // the elector.Time before which it is valid; 0 if it is over
 
 	mu       sync.Mutex // guards the fields below
 	reason   elector.Reason
@@ -78,10 +78,11 @@ func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
 
 // campaign campaigns, after the given leadership if it is not 0.
 func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
-	l, err := e.enterCampaign(ctx, after)
+	answer := make(chan leadership.Refusal, 1)
+	l, err := e.enterCampaign(ctx, after, func(why leadership.Refusal) { answer <- why })
 	if err == nil {
 		select {
-		case why := <-l.answer:
+		case why := <-answer:
 			err = e.refused(why)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -95,12 +96,14 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 }
 
 // enterCampaign begins a campaign, and returns the leadership that it may get. The context of that
-// has the values of ctx, and ends only with the leadership.
-func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
+// has the values of ctx, and ends only with the leadership. answer must not wait.
+func (e *Election) enterCampaign(
+	ctx context.Context, after leadership.ID, answer func(leadership.Refusal),
+) (*Leadership, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	l := &Leadership{e: e, id: e.p.NewID(), answer: make(chan leadership.Refusal, 1)}
+	l := &Leadership{e: e, id: e.p.NewID(), answer: answer}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	over, why := e.p.Campaign(leadership.Campaign{ID: l.id, After: after}, l.apply)
 	l.done = over
@@ -128,7 +131,7 @@ func (e *Election) refused(why leadership.Refusal) error {
 // apply carries out the effects of a step of the leaderships' machine.
 func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 	if e.Refused == l.id {
-		l.answer <- e.Refusal
+		l.answer(e.Refusal)
 	}
 	if e.Holder != l.id {
 		return
@@ -145,7 +148,7 @@ func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 		l.end.Store(0)
 	}
 	if e.Granted == l.id {
-		l.answer <- leadership.NotRefused
+		l.answer(leadership.NotRefused)
 	}
 	if e.Stop != elector.ReasonNone {
 		l.reason = e.Stop
@@ -187,7 +190,14 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // Valid reports whether this leadership excludes every other one at this moment: the clock is read
 // at every call. It stays true from when Context is canceled until Deadline, so that the work can
 // stop in order.
-func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end.Load()) }
+func (l *Leadership) Valid() bool {
+	now := l.e.n.loop.Now()
+	if now < elector.Time(l.end.Load()) {
+		return true
+	}
+	l.e.p.State() // the lease that many elections share may have moved on
+	return now < elector.Time(l.end.Load())
+}
 
 // Deadline is the time when the leadership ends. Heartbeats move it on until Context is canceled;
 // from then on it never becomes later. If Context was canceled because the lease had ended or was
@@ -197,6 +207,7 @@ func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end
 func (l *Leadership) Deadline() time.Time {
 	wall := time.Now() // read first, so that the result is never later than the deadline
 	now := l.e.n.loop.Now()
+	l.e.p.State() // the lease that many elections share may have moved on
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.deadline == elector.Never {

@@ -31,6 +31,7 @@ func (n *Node) lookout() {
 		case <-timer.C:
 			soon = false
 			timer.Reset(lookEvery)
+			n.loop.LogSurge()
 		case <-n.loop.Linked:
 			if !soon { // or links that come and go would put the next look off
 				soon = true

@@ -52,8 +52,9 @@ func (s *Subscription) Close() { s.hub.remove(s) }
 // hub hands events to subscribers without ever waiting for one.
 type hub struct {
 	mu     sync.Mutex
-	subs   []*Subscription
+	subs   map[string][]*Subscription // by the group; "" for all
 	closed bool
+	open   int    // subscriptions
 	missed uint64 // events dropped for slow subscribers, of all
 }
 
@@ -67,7 +68,11 @@ func (h *hub) subscribe(group string, buffer int) *Subscription {
 		close(s.events)
 		return s
 	}
-	h.subs = append(h.subs, s)
+	if h.subs == nil {
+		h.subs = map[string][]*Subscription{}
+	}
+	h.subs[group] = append(h.subs[group], s)
+	h.open++
 	return s
 }
 
@@ -75,8 +80,8 @@ func (h *hub) subscribe(group string, buffer int) *Subscription {
 func (h *hub) publish(group string, t elector.Transition, at time.Time, leaderMeta string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.subs {
-		if s.group == "" || s.group == group {
+	for _, subs := range [][]*Subscription{h.subs[""], h.subs[group]} {
+		for _, s := range subs {
 			s.push(Event{Group: group, Time: at, Transition: t, LeaderMeta: leaderMeta})
 		}
 	}
@@ -106,8 +111,12 @@ func (s *Subscription) push(e Event) {
 func (h *hub) remove(s *Subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if i := slices.Index(h.subs, s); i >= 0 {
-		h.subs = slices.Delete(h.subs, i, i+1)
+	subs := h.subs[s.group]
+	if i := slices.Index(subs, s); i >= 0 {
+		if h.subs[s.group] = slices.Delete(subs, i, i+1); len(subs) == 1 {
+			delete(h.subs, s.group)
+		}
+		h.open--
 		close(s.events)
 	}
 }
@@ -116,16 +125,18 @@ func (h *hub) remove(s *Subscription) {
 func (h *hub) counts() (missed uint64, open int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.missed, len(h.subs)
+	return h.missed, h.open
 }
 
 func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.subs {
-		close(s.events)
+	for _, subs := range h.subs {
+		for _, s := range subs {
+			close(s.events)
+		}
 	}
-	h.subs, h.closed = nil, true
+	h.subs, h.open, h.closed = nil, 0, true
 }
 
 // Leader says who leads in which term, as one node sees it. Values can be compared.

@@ -131,7 +131,9 @@ func TestALostDiskDoesNotCountForARecord(t *testing.T) {
 		for _, id := range []cluster.NodeID{leader, third, lost} {
 			st, peer := c.Node(id).Status(), lost
 			require.Equal(t, []cluster.NodeID{lost}, st.Groups[0].Record.Uncounted)
-			require.Equal(t, 2, c.Node(id).Stats().VotersReachable)
+			stats := c.Node(id).Stats()
+			require.Equal(t, 2, stats.VotersReachable)
+			require.Equal(t, id == lost, stats.Sums.NotCounted == 1)
 			if id == lost {
 				peer = ""
 				require.Contains(t, st.Groups[0].Explanation, "it counts for nothing")

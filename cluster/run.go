@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 )
 
 // Callbacks are the functions that Run calls. Each may be nil.
@@ -78,11 +80,11 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 			}
 		})
 	}
-	err := e.campaignAgain(both, cb)
+	err := e.runAgain(both, cb)
 	if errors.Is(err, ErrNotCandidate) {
 		select {
 		case <-e.p.Stood:
-			err = e.campaignAgain(both, cb)
+			err = e.runAgain(both, cb)
 		case <-both.Done():
 			err = context.Cause(both)
 		case <-e.p.Gone:
@@ -126,36 +128,109 @@ const (
 	longestRest  = time.Minute
 )
 
-// campaignAgain campaigns and leads again and again, until an error or the end of ctx.
-func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
-	var rest time.Duration
-	l, err := e.Campaign(ctx)
-	for err == nil {
-		began := e.n.loop.Now()
-		var ended bool
-		var result error
-		ended, result, err = l.work(ctx, cb)
-		if e.n.loop.Now().Sub(began) >= longestRest {
-			rest = 0
+// RunFunc is Run for a program with many elections: it returns at once, and there is a goroutine
+// only while this node leads. work is Callbacks.OnStartedLeading. ended is called once, on a
+// goroutine of its own, after work has returned for the last time. It gets what Run would return,
+// except for an error that wraps ErrNotCandidate, for which Run waits until the node is one.
+func (e *Election) RunFunc(ctx context.Context, work func(context.Context, *Leadership) error,
+	ended func(error),
+) {
+	e.runFunc(ctx, Callbacks{OnStartedLeading: work}, func(err error) {
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			err = nil
 		}
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		if ended {
-			if rest = min(max(2*rest, shortestRest), longestRest); err != nil {
-				rest = 0 // nobody campaigns again
+		ended(e.failed("run", err))
+	})
+}
+
+func (e *Election) runFunc(ctx context.Context, cb Callbacks, ended func(error)) {
+	r := &runner{e: e, ctx: ctx, cb: cb, ended: ended}
+	if err := r.campaign(0); err != nil {
+		go ended(err)
+	}
+}
+
+// runAgain campaigns and leads again and again, until an error or the end of ctx.
+func (e *Election) runAgain(ctx context.Context, cb Callbacks) error {
+	ended := make(chan error, 1)
+	e.runFunc(ctx, cb, func(err error) { ended <- err })
+	return <-ended
+}
+
+// runner campaigns and leads again and again. While a campaign waits it has no goroutine.
+type runner struct {
+	e     *Election
+	ctx   context.Context
+	cb    Callbacks
+	ended func(error)
+	rest  time.Duration // the last one
+
+	entering sync.Mutex // is held until a campaign is complete
+}
+
+// campaign begins a campaign, after the given leadership if it is not 0. What comes of it, or the
+// end of ctx before that, goes on with a goroutine of its own.
+func (r *runner) campaign(after leadership.ID) error {
+	r.entering.Lock()
+	defer r.entering.Unlock()
+	var l *Leadership
+	var stop func() bool
+	l, err := r.e.enterCampaign(r.ctx, after, func(why leadership.Refusal) {
+		go func() {
+			r.entering.Lock() // until l and stop are there
+			mine := stop()
+			r.entering.Unlock()
+			if mine {
+				r.answered(l, why)
 			}
-			l.noteEnd(result, rest)
+		}()
+	})
+	if err != nil {
+		return r.e.failed("campaign", err)
+	}
+	stop = context.AfterFunc(r.ctx, func() {
+		l.Release() // if it was granted meanwhile, too
+		r.ended(context.Cause(r.ctx))
+	})
+	return nil
+}
+
+// answered leads if the campaign was granted, and campaigns again.
+func (r *runner) answered(l *Leadership, why leadership.Refusal) {
+	err := r.e.failed("campaign", r.e.refused(why))
+	if err == nil {
+		err = r.lead(l)
+	}
+	if err != nil {
+		r.ended(err)
+	}
+}
+
+func (r *runner) lead(l *Leadership) error {
+	began := r.e.n.loop.Now()
+	ended, result, err := l.work(r.ctx, r.cb)
+	if r.e.n.loop.Now().Sub(began) >= longestRest {
+		r.rest = 0
+	}
+	if err == nil {
+		err = context.Cause(r.ctx)
+	}
+	if ended {
+		if r.rest = min(max(2*r.rest, shortestRest), longestRest); err != nil {
+			r.rest = 0 // nobody campaigns again
 		}
-		switch {
-		case err != nil:
-			l.Release()
-		case ended:
-			l.release(rest)
-			l, err = e.Campaign(ctx)
-		default:
-			l, err = l.Again(ctx)
-		}
+		l.noteEnd(result, r.rest)
+	}
+	switch {
+	case err != nil:
+		l.Release()
+		return err
+	case ended:
+		l.release(r.rest)
+		return r.campaign(0)
+	}
+	if err = r.campaign(l.id); err != nil { // as Again does
+		l.Release()
 	}
 	return err
 }

@@ -464,3 +464,73 @@ func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
 		}
 	})
 }
+
+// An election that only waits, or follows, has no goroutine of RunFunc.
+func TestRunFuncWaitsWithoutAGoroutine(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(time.Second) // until all links are up
+		ctx, cancel := context.WithCancel(t.Context())
+		ended, before := make(chan error, 300), runtime.NumGoroutine()
+		for i := range 100 {
+			for _, id := range three {
+				e, err := c.Node(id).Election(fmt.Sprint("g", i), cluster.ElectionConfig{AwaitCampaign: true})
+				require.NoError(t, err)
+				e.RunFunc(ctx, untilToldToStop, func(err error) { ended <- err })
+			}
+		}
+		synctest.Wait()
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+10)
+		time.Sleep(3 * election)
+		require.LessOrEqual(t, runtime.NumGoroutine(), before+2*100+10, "each election has one leader")
+		e, err := c.Node(c.Leader("g7")).Lookup("g7")
+		require.NoError(t, err)
+		e.RunFunc(ctx, untilToldToStop, func(err error) { ended <- err })
+		require.ErrorIs(t, <-ended, cluster.ErrCampaigning)
+		cancel()
+		for range 300 {
+			require.NoError(t, <-ended)
+		}
+		require.Empty(t, c.Leader("g7"))
+	}, clustertest.Configure(awaitCampaign))
+}
+
+func TestRunFuncTellsWhyItEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   cluster.NodeID
+		work func(context.Context, *cluster.Leadership) error
+		act  func(*testing.T, *testCluster)
+		why  error
+	}{
+		"not a candidate": {"a", untilToldToStop, nil, cluster.ErrNotCandidate},
+		"panic": {"b", func(context.Context, *cluster.Leadership) error {
+			panic("oops")
+		}, nil, nil},
+		"resigned": {"b", untilToldToStop, func(t *testing.T, c *testCluster) {
+			require.NoError(t, c.Node("b").Default().Resign(t.Context()))
+		}, cluster.ErrResigned},
+		"closed": {"b", untilToldToStop, func(_ *testing.T, c *testCluster) {
+			c.Stop("b")
+		}, cluster.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, three, func(t *testing.T, w *testCluster) {
+				ended := make(chan error, 1)
+				w.Node(c.id).Default().RunFunc(t.Context(), c.work, func(err error) { ended <- err })
+				time.Sleep(election)
+				if c.act != nil {
+					c.act(t, w)
+				}
+				err := <-ended
+				if c.why != nil {
+					require.ErrorIs(t, err, c.why)
+					return
+				}
+				var panicked *cluster.PanicError
+				require.ErrorAs(t, err, &panicked)
+				require.Equal(t, "oops", panicked.Value)
+			}, clustertest.Configure(awaitCampaign), clustertest.Configure(func(cfg *cluster.Config) {
+				cfg.Election.NotCandidate = cfg.Node == "a"
+			}))
+		})
+	}
+}

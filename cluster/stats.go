@@ -3,6 +3,7 @@ package cluster
 import (
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -14,6 +15,7 @@ import (
 // with Status they are all that a metrics library needs; this package uses none.
 type Stats struct {
 	Elections []ElectionStats           // sorted by name
+	Sums      Sums                      // of all elections
 	Links     []netmesh.LinkStatus      // to the other members, sorted by node
 	Findings  []findings.Finding        // what is wrong between members now
 	Clocks    map[NodeID]findings.Clock // of the members that are linked
@@ -55,16 +57,17 @@ type Stats struct {
 type ElectionStats struct {
 	Group       string
 	Role        elector.Role
-	Leader      NodeID     // that the node is or follows; "" for none
-	Term        lsn.Term   // of that leadership, or otherwise the node's own
-	LSN         lsn.LSN    // newest issued or heard of
-	Leading     bool       // IsLeader
-	LeaseLeft   Seconds    // of a valid lease; 0 if this node does not lead or needs none
-	Quorum      int        // voters needed
-	Leaderships uint64     // how often this node came to lead or to follow a leader
-	WorkOverdue bool       // guarded work goes on although its leadership is over
-	WorkEnds    uint64     // how often the work of Run ended by itself
-	QoS         *QoSStatus // nil without ElectionConfig.QoS
+	Leader      NodeID        // that the node is or follows; "" for none
+	Term        lsn.Term      // of that leadership, or otherwise the node's own
+	LSN         lsn.LSN       // newest issued or heard of
+	Leading     bool          // IsLeader
+	LeaseLeft   Seconds       // of a valid lease; 0 if this node does not lead or needs none
+	Quorum      int           // voters needed
+	Leaderships uint64        // how often this node came to lead or to follow a leader
+	WorkOverdue bool          // guarded work goes on although its leadership is over
+	WorkEnds    uint64        // how often the work of Run ended by itself
+	QoS         *QoSStatus    // nil without ElectionConfig.QoS
+	Record      *RecordStatus // nil if none was ever written
 }
 
 // Answers counts the answers to a question of the protocol.
@@ -82,7 +85,10 @@ type Histogram struct {
 
 // Stats returns a snapshot. Like Status it works on a failed and on a closed node
 // too, and waits for the driver otherwise.
-func (n *Node) Stats() Stats {
+func (n *Node) Stats() Stats { return n.StatsOf(Selection{}) }
+
+// StatsOf is Stats with only some of the elections. Sums has those that may be selected.
+func (n *Node) StatsOf(sel Selection) Stats {
 	m := n.measure
 	st := Stats{
 		Links:  n.mesh.Links(),
@@ -100,21 +106,21 @@ func (n *Node) Stats() Stats {
 	for name, times := range m.Phases() {
 		st.Phases[name] = Histogram(times)
 	}
-	elections, _ := n.loop.Snapshots()
-	st.Findings = n.findings(elections)
-	cfg, first := n.cfg, defaultOf(elections)
+	st.Findings = n.findings()
+	cfg, first := n.cfg, n.defaultElection()
 	cfg.Voters = first.Electorate
 	members := n.memberStatus(cfg.Voters)
 	st.Voters = len(cfg.Voters)
 	st.VotersReachable, _ = reach(cfg, members, n.uncounted(&first, members))
-	for _, s := range elections {
+	st.Sums, _ = n.look(sel, func(s *loop.Snapshot) {
 		st.Elections = append(st.Elections, ElectionStats{
 			Group: s.Name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.Newest,
-			Quorum: s.Quorum, Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
+			Quorum: s.Quorum, Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(s),
 			Leaderships: s.Leaderships, WorkOverdue: s.Work.Phase == leadership.Overdue,
-			WorkEnds: s.WorkEnded().Count, QoS: qosStatus(&s),
+			WorkEnds: s.WorkEnded().Count, QoS: qosStatus(s),
+			Record: recordStatus(s, n.cfg.Voters, n.uncounted(s, members)),
 		})
-	}
+	})
 	return st
 }
 

@@ -35,8 +35,13 @@ type Status struct {
 	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
 	// PausedUntil is the end of its pause, by its wall clock; zero if there is none.
 	PausedUntil time.Time `json:"paused_until,omitzero"`
-	// Groups are the open elections: the default one first, then the others by name.
+	// Groups are the open elections: the default one first, then the others by name. Node.StatusOf
+	// has only those that were selected.
 	Groups []GroupStatus `json:"groups"`
+	// Elections is set if there are too many to list; see Selection.Few.
+	Elections *Sums `json:"elections,omitempty"`
+	// Next is Selection.After of the next page, "" if this is the last one; see Selection.Limit.
+	Next string `json:"next,omitempty"`
 	// the others, sorted by name; voters never heard of included
 	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
@@ -149,7 +154,11 @@ func seconds(d time.Duration) Seconds {
 }
 
 // Status returns a snapshot. It works on a failed and on a closed node too.
-func (n *Node) Status() Status {
+func (n *Node) Status() Status { return n.StatusOf(Selection{}) }
+
+// StatusOf is Status with only some of the elections. With many open it costs as much as there are
+// that may be selected; they are looked at in parts, so that no heartbeat waits for it.
+func (n *Node) StatusOf(sel Selection) Status {
 	st := Status{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node, Version: n.cfg.Version,
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
@@ -173,48 +182,49 @@ func (n *Node) Status() Status {
 	if err := n.Err(); err != nil {
 		st.Failure = err.Error()
 	}
-	elections, anomalies := n.loop.Snapshots()
-	st.Findings = n.findings(elections)
-	st.Members = n.memberStatus(defaultOf(elections).Electorate)
+	st.Findings = n.findings()
+	first := n.defaultElection()
+	st.Members = n.memberStatus(first.Electorate)
 	st.Anomalies, st.AnomalyAges = map[string]int{}, map[string]Seconds{}
-	for kind, a := range anomalies {
+	for kind, a := range n.loop.Anomalies() {
 		st.Anomalies[kind] = a.Count
 		if !a.Newest.IsZero() {
 			st.AnomalyAges[kind] = seconds(time.Since(a.Newest))
 		}
 	}
-	for _, e := range elections {
-		at := len(st.Groups)
-		if e.Name == DefaultGroup {
-			at = 0
-		}
-		st.Groups = slices.Insert(st.Groups, at, n.groupStatus(e, st.Members))
+	st.Groups = []GroupStatus{}
+	var sums Sums
+	sums, st.Next = n.look(sel, func(s *loop.Snapshot) {
+		st.Groups = append(st.Groups, n.groupStatus(s, st.Members))
+	})
+	if sums.Unlisted {
+		st.Elections = &sums
 	}
 	return st
 }
 
-// defaultOf is the default election; the zero value once that is closed.
-func defaultOf(elections []loop.Snapshot) (s loop.Snapshot) {
-	if i := slices.IndexFunc(elections, func(e loop.Snapshot) bool {
-		return e.Name == DefaultGroup
-	}); i >= 0 {
-		s = elections[i]
+// defaultElection is the state of the default election; the zero value once that is closed.
+func (n *Node) defaultElection() (first loop.Snapshot) {
+	for s := range n.loop.Snapshots([]*loop.Election{n.election.p}) {
+		first = *s
 	}
-	return s
+	return first
 }
 
 // findings returns those that matter: where each election has a record, the configured voters do
 // not count, and lists that differ for a while are part of every change of them.
-func (n *Node) findings(elections []loop.Snapshot) []findings.Finding {
+func (n *Node) findings() []findings.Finding {
 	all := n.diagnosis.Findings()
-	if !slices.ContainsFunc(elections, func(e loop.Snapshot) bool {
-		return e.Record.Accepted.LSN.IsZero()
-	}) {
-		all = slices.DeleteFunc(all, func(f findings.Finding) bool {
-			return f.Kind == findings.VotersDiffer
-		})
+	differ := func(f findings.Finding) bool { return f.Kind == findings.VotersDiffer }
+	if !slices.ContainsFunc(all, differ) {
+		return all
 	}
-	return all
+	for s := range n.loop.Snapshots(n.selected(Selection{})) {
+		if s.Record.Accepted.LSN.IsZero() {
+			return all
+		}
+	}
+	return slices.DeleteFunc(all, differ)
 }
 
 // memberStatus lists the other members: the voters, those of the configuration, and who else gossip
@@ -279,7 +289,7 @@ var workNames = map[leadership.Phase]string{
 	leadership.Serving: "held", leadership.Stopping: "stopping", leadership.Overdue: "overdue",
 }
 
-func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus {
+func (n *Node) groupStatus(s *loop.Snapshot, members []MemberStatus) GroupStatus {
 	ended := s.WorkEnded()
 	work := workNames[s.Work.Phase]
 	if work == "" && s.Now < ended.Rest {
@@ -295,7 +305,7 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
-	cfg, uncounted := n.cfg, n.uncounted(&s, members)
+	cfg, uncounted := n.cfg, n.uncounted(s, members)
 	cfg.Voters = s.Electorate
 	explanation := n.withEmergencies(explain(s.Status, why, cfg, members, uncounted, s.Now))
 	if slices.Contains(uncounted, n.cfg.Node) {
@@ -305,14 +315,14 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 		Group: s.Name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.Newest,
 		LeaderMeta: s.LeaderMeta,
 		Supporters: s.Supporters, Voters: s.Electorate, Quorum: s.Quorum,
-		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
+		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(s),
 		Explanation: explanation,
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
 		Successor: s.Successor, Unprepared: s.Cold,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
-		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
-		Detector: detectorName(*s.Config), SetNow: setNow(&s),
-		Record: recordStatus(&s, n.cfg.Voters, uncounted),
+		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(s),
+		Detector: detectorName(*s.Config), SetNow: setNow(s),
+		Record: recordStatus(s, n.cfg.Voters, uncounted),
 	}
 }
 

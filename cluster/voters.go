@@ -62,10 +62,10 @@ func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.V
 	if o.Progress == nil {
 		o.Progress = func(VoterStep) {}
 	}
-	elections, _ := n.loop.Snapshots()
+	elections := n.selected(Selection{})
 	var missing []error // where it is no voter: it may have been removed there before
 	for _, e := range elections {
-		err := n.changeVotersOf(ctx, e.Election, &o, parts)
+		err := n.changeVotersOf(ctx, e, &o, parts)
 		if err != nil {
 			err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
 		}

@@ -13,8 +13,8 @@ type Machine struct {
 	state  state
 	held   []Envelope // wait until the term that they speak for is durable
 	watch  watch      // the detector of the leader that is followed, or was followed last
-	eff    *Effects // of the running step; machines of one goroutine may share the memory
-	random uint64   // entropy of the running step
+	eff    *Effects   // of the running step; machines of one goroutine may share the memory
+	random uint64     // entropy of the running step
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.

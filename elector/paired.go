@@ -57,7 +57,7 @@ func (m *Machine) carry(in Carry) {
 	}
 	f.Carried, f.SilentAt = true, 0
 	f.HeardAt = max(f.HeardAt, in.At)
-	if p.To == in.Peer && in.At != 0 {
+	if m.set.mayVote && p.To == in.Peer && in.At != 0 {
 		p.Until = max(p.Until, in.At.Add(m.cfg.Timing.Promise()))
 	}
 }

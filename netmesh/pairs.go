@@ -187,7 +187,9 @@ func (d *decoder) changes(body []byte) (all []pair.Change, err error) {
 			return nil, refuse(ReasonGarbage, "change: %v", err)
 		}
 		c := pair.Change{What: pair.What(w.What), Revision: w.Revision, Term: lsn.Term(w.Term)}
-		if !c.What.Valid() || c.Term > lsn.MaxTerm || len(w.Group) == 0 || len(w.Group) > MaxNameLength {
+		named := c.What != pair.Empty && c.What != pair.Begin
+		if !c.What.Valid() || c.Term > lsn.MaxTerm || named != (len(w.Group) > 0) ||
+			len(w.Group) > MaxNameLength {
 			return nil, refuse(ReasonGarbage, "change %s of a name of %d bytes", c, len(w.Group))
 		}
 		c.Group = d.names.of(w.Group)

@@ -73,7 +73,7 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 		}, step.In)
 	}
 	if broken != nil {
-		s.w.judge.breaks("statement: "+broken.Rule, "election %s: %s", step.Group, broken.Detail)
+		s.w.judge.breaks("statement: "+broken.Rule, "election %s: %s; after %T %+v; leader %q carried %v heard %s now %s promise %+v", step.Group, broken.Detail, step.In, step.In, step.State.Follower.Leader, step.State.Follower.Carried, step.State.Follower.HeardAt, step.State.Now, step.State.Promise)
 	}
 }
 

@@ -32,27 +32,45 @@ func asking(
 }
 
 func statusCommand() *cobra.Command {
-	var group string
+	var sel cluster.Selection
 	cmd := &cobra.Command{Use: "status"}
-	cmd.Flags().StringVar(&group, "group", "",
+	f := cmd.Flags()
+	f.StringVar(&sel.Group, "group", "",
 		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
+	f.StringVar(&sel.Prefix, "prefix", "", "list the elections whose names begin so")
+	f.IntVar(&sel.Limit, "limit", 0, "list so many elections by name, at most 1000")
+	f.StringVar(&sel.After, "after", "", "list the elections whose names come after this one")
+	f.IntVar(&sel.Top, "top", 0, "if there are too many to list, list so many that matter most (default 10)")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
-		answers, err := c.Status(cmd.Context(), group)
+		if err := admin.CheckSelection(sel); err != nil {
+			return config.Usage(err)
+		}
+		answers, err := c.Status(cmd.Context(), sel)
 		switch {
 		case err != nil:
 			return err
 		case c.JSON:
 			return console.JSON(cmd.OutOrStdout(), answers)
+		case f.Changed("prefix") || f.Changed("limit") || f.Changed("after") || f.Changed("top"):
+			return ask.PrintElections(cmd.OutOrStdout(), answers)
 		}
 		return ask.PrintStatus(cmd.OutOrStdout(), answers)
 	})
 }
 
 func watchCommand() *cobra.Command {
-	return asking(&cobra.Command{Use: "watch"}, 0,
-		func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
-			return c.Watch(cmd.Context(), cmd.OutOrStdout())
-		})
+	var only admin.Stream
+	cmd := &cobra.Command{Use: "watch"}
+	cmd.Flags().StringVar(&only.Group, "group", "", "events of this election alone")
+	cmd.Flags().StringVar(&only.Prefix, "prefix", "", "events of elections whose names begin so")
+	cmd.Flags().StringSliceVar(&only.Kinds, "kind", nil,
+		"events of these kinds: transition, record, voters, probe (default: all)")
+	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
+		if err := only.Check(); err != nil {
+			return config.Usage(err)
+		}
+		return c.Watch(cmd.Context(), cmd.OutOrStdout(), only)
+	})
 }
 
 func historyCommand() *cobra.Command {

@@ -60,7 +60,10 @@ func completeFlags(cmd *cobra.Command) {
 // for --group.
 func reach(cmd *cobra.Command, c *ask.Cluster, arguments int) {
 	c.Register(cmd.Flags())
-	nodes := offer(func(ctx context.Context) []string { names, _, _ := c.Names(ctx); return names })
+	nodes := offer(func(ctx context.Context, _ string) []string {
+		names, _, _ := c.Names(ctx, "")
+		return names
+	})
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -72,15 +75,18 @@ func reach(cmd *cobra.Command, c *ask.Cluster, arguments int) {
 	// It fails if cmd has no such flag.
 	_ = cmd.RegisterFlagCompletionFunc("to", nodes)
 	_ = cmd.RegisterFlagCompletionFunc("group",
-		offer(func(ctx context.Context) []string { _, groups, _ := c.Names(ctx); return groups }))
+		offer(func(ctx context.Context, begun string) []string {
+			_, groups, _ := c.Names(ctx, begun)
+			return groups
+		}))
 }
 
 // offer lets the shell offer names that it asks a node for. It hides errors: a prompt has no place
 // for them.
-func offer(names func(context.Context) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func offer(names func(ctx context.Context, begun string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 		defer cancel()
-		return names(ctx), cobra.ShellCompDirectiveNoFileComp
+		return names(ctx, begun), cobra.ShellCompDirectiveNoFileComp
 	}
 }

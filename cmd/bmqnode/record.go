@@ -137,7 +137,7 @@ func votersCommand() *cobra.Command {
 	tellingLeader(cmd, 0, anybody, "the answer", func(
 		ctx context.Context, l leading, _ []string,
 	) (any, string, error) {
-		st, err := l.Status(ctx)
+		st, err := l.StatusOf(ctx, cluster.Selection{Group: l.group})
 		g := admin.GroupIn(st, l.group)
 		return g, ask.VotersTable(st, g), err
 	})

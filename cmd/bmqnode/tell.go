@@ -259,7 +259,7 @@ func (l leading) successor(ctx context.Context) cluster.GroupStatus {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	for {
-		st, err := l.Status(ctx)
+		st, err := l.StatusOf(ctx, cluster.Selection{Group: l.group})
 		g := admin.GroupIn(st, l.group)
 		if err == nil && g.Leader != "" && g.Leader != l.node {
 			return g

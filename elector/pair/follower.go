@@ -1,17 +1,14 @@
 package pair
 
 import (
-	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
-
-// ErrGap means that a change of a followed set was lost or repeated: a program is wrong.
-var ErrGap = errors.New("a change of what is followed is missing")
 
 // Follower is the end of a direction that follows. It owns the followed set: the elections in which
 // this node follows the other one, each with the term of that leadership.
@@ -21,6 +18,8 @@ type Follower struct {
 	hash     uint64
 	sequence uint64       // of the newest beat
 	heard    elector.Time // when that came; 0 before the first
+	unread   uint64       // a revision that the other end had not read ...
+	unreadAt elector.Time // ... at that time
 }
 
 type followed struct {
@@ -56,6 +55,13 @@ func (f *Follower) Leave(group string) (c Change, changed bool) {
 	return f.change(Change{What: Leave, Group: group}), true
 }
 
+// Empty takes all elections out, and begins anew: the other end has lost a change, or differs. The
+// caller has written down what the pair promised for them (Heard), and sends the change.
+func (f *Follower) Empty() Change {
+	f.set, f.hash = map[string]followed{}, 0
+	return f.change(Change{What: Empty})
+}
+
 func (f *Follower) change(c Change) Change {
 	f.revision++
 	c.Revision = f.revision
@@ -74,9 +80,22 @@ func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool) {
 }
 
 // Differs reports whether a beat shows that its sender has another set at the revision of this one.
-// A program is wrong then, and the session must end: P8.
+// A program is wrong then, and the set is to be emptied: P8.
 func (f *Follower) Differs(b Beat) bool {
 	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
+}
+
+// Unread takes a beat that came at now, and returns for how long its sender has not read a change
+// that was sent before. The link delivers nothing then, or has lost the change, whatever beats say:
+// P9.
+func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
+	if b.Revision >= f.unread {
+		f.unread, f.unreadAt = f.revision, now
+	}
+	if b.Revision >= f.revision {
+		return 0
+	}
+	return now.Sub(f.unreadAt)
 }
 
 // Heard is when the newest beat came, by which this node has promised all elections of the set that

@@ -1,7 +1,6 @@
 package pair
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -34,16 +33,16 @@ type mirrored struct {
 // NewLeader returns the end of a new session.
 func NewLeader() *Leader { return &Leader{set: map[string]*mirrored{}} }
 
-// Read takes the next change of the followed set from the link. The error is ErrGap, and says that
-// the session must end.
-func (l *Leader) Read(c Change) error {
-	if c.Revision != l.revision+1 || (c.What == Leave) != (c.Term == 0) {
-		return fmt.Errorf("%w: %s, after revision %d", ErrGap, c, l.revision)
-	}
-	l.revision = c.Revision
-	m := l.set[c.Group]
-	switch c.What {
-	case Join, Observe:
+// Read takes the next change of the followed set from the link. It takes none if one before was lost
+// or repeated, and the result is false: then the other end must begin anew (Begin).
+func (l *Leader) Read(c Change) bool {
+	m, next := l.set[c.Group], c.Revision == l.revision+1
+	switch {
+	case c.What == Empty && c.Revision > l.revision:
+		l.set, l.order, l.hash = map[string]*mirrored{}, nil, 0
+	case !next || (c.What == Leave) != (c.Term == 0) || c.What == Leave && m == nil:
+		return false
+	case c.What == Join, c.What == Observe:
 		if m == nil {
 			m = &mirrored{group: c.Group, index: len(l.order)}
 			l.set[c.Group], l.order = m, append(l.order, m)
@@ -51,10 +50,7 @@ func (l *Leader) Read(c Change) error {
 		l.hash -= m.hash(m.group)
 		m.followed = followed{c.Term, c.What == Observe}
 		l.hash += m.hash(m.group)
-	case Leave:
-		if m == nil {
-			return fmt.Errorf("%w: %s, and it is not followed", ErrGap, c)
-		}
+	case c.What == Leave:
 		l.hash -= m.hash(m.group)
 		last := l.order[len(l.order)-1]
 		l.order[m.index], last.index = last, m.index
@@ -62,11 +58,12 @@ func (l *Leader) Read(c Change) error {
 		l.order = l.order[:len(l.order)-1]
 		delete(l.set, c.Group)
 	}
+	l.revision = c.Revision
 	for l.early[0] != (Ack{}) && l.early[0].Revision <= l.revision {
 		l.counted = max(l.counted, l.early[0].SentAt)
 		l.early = [2]Ack{l.early[1]}
 	}
-	return nil
+	return true
 }
 
 // Beat returns the next beat, to be sent at now. It was scheduled late before that.

@@ -30,18 +30,20 @@ type Ack struct {
 // What says what a Change does.
 type What uint8
 
-// The changes. The first three are of the followed set, and come from its owner. Disown comes from
-// the other end: it does not lead the election in that term.
+// The changes. The first four are of the followed set, and come from its owner. The others come from
+// the other end.
 const (
 	whatInvalid What = iota
 	Join             // a voter follows: it has promised
 	Observe          // an observer follows
 	Leave
-	Disown
+	Empty  // all leave; it takes the place of changes that were lost
+	Disown // the sender does not lead the election in that term
+	Begin  // a change was lost: the owner is to empty the set, and to begin anew
 	whatEnd
 )
 
-var whatNames = [whatEnd]string{"invalid", "join", "observe", "leave", "disown"}
+var whatNames = [whatEnd]string{"invalid", "join", "observe", "leave", "empty", "disown", "begin"}
 
 // String returns the name in lower case.
 func (w What) String() string {
@@ -57,9 +59,9 @@ func (w What) Valid() bool { return w > whatInvalid && w < whatEnd }
 // Change is a change of a followed set, or asks for one. Changes travel in order on the link.
 type Change struct {
 	What     What
-	Revision uint64   // of the set after it: one more than before; 0 in Disown
-	Group    string   // the election
-	Term     lsn.Term // of the leadership that is followed; 0 in Leave
+	Revision uint64   // of the set after it: one more than before; 0 in Disown and Begin
+	Group    string   // the election; "" in Empty and Begin
+	Term     lsn.Term // of the leadership that is followed; 0 in Leave, Empty and Begin
 }
 
 // String returns the change on one line.

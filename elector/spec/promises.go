@@ -48,6 +48,8 @@ func (p *promises) hears(s *Step, in elector.Input) {
 		if p.bound.to == in.Peer {
 			p.bound = pledge{}
 		}
+	case elector.Carry:
+		p.carries(s, in)
 	case elector.Received:
 		m := &in.Message
 		switch m.Kind {
@@ -80,6 +82,23 @@ func (p *promises) hears(s *Step, in elector.Input) {
 		p.heard = slices.DeleteFunc(p.heard, func(h heard) bool { return h.until <= now })
 		p.heard = append(p.heard, h)
 	}
+}
+
+// carries notes a beat, which makes the promise of a heartbeat that came then, if the voter follows:
+// §16.3. It breaks no promise to another, as remembers finds out.
+func (p *promises) carries(s *Step, in elector.Carry) {
+	if in.At == 0 || s.State.Promise.To != in.Peer || p.bound.binds(s.Now, in.Peer) {
+		return
+	}
+	if p.bound.to != in.Peer || p.bound.until <= s.Now {
+		p.bound = pledge{}
+	}
+	until := max(p.bound.until, s.Clock.When(in.At.Add(s.Timing.Promise())))
+	p.bound = pledge{in.Peer, max(p.bound.term, in.Term), until}
+	if p.given == nil {
+		p.given, p.voted = map[elector.NodeID]time.Duration{}, map[elector.NodeID]lsn.Term{}
+	}
+	p.given[in.Peer] = max(p.given[in.Peer], until)
 }
 
 // supports counts a yes: its promise runs from when the question was heard. A

@@ -9,8 +9,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// shards says which worker has which shard.
-type shards map[string]string
+// table says which worker has which shard.
+type table map[string]string
 
 // snippet: publish
 // assign gives a shard to a worker, and returns when no later leader can have missed that.
@@ -19,7 +19,7 @@ func assign(ctx context.Context, l *cluster.Leadership, shard, worker string) er
 	if err != nil {
 		return err
 	}
-	all := shards{}
+	all := table{}
 	if len(rec.Value) > 0 {
 		if err := json.Unmarshal(rec.Value, &all); err != nil {
 			return err

@@ -20,10 +20,12 @@ var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
-	"cluster Run: news.Wait()": "the caller's OnNewLeader: Run returns after its callbacks, as it says",
-	"cluster giveBack: <-t":    "takes back what it put there, and never waits",
-	"cluster stopped: <-done":  "the application: OnPrepare returns when its context ends",
-	"cluster Start: <-started": "a goroutine that undoes a start whose caller has gone",
+	"cluster Run: news.Wait()":         "the caller's OnNewLeader: Run returns after its callbacks, as it says",
+	"cluster runAgain: <-ended":        "likewise: RunFunc tells its end when ctx has ended and the callbacks returned",
+	"cluster/shards start: <-r.starts": "takes back its own place, and never waits",
+	"cluster giveBack: <-t":            "takes back what it put there, and never waits",
+	"cluster stopped: <-done":          "the application: OnPrepare returns when its context ends",
+	"cluster Start: <-started":         "a goroutine that undoes a start whose caller has gone",
 	`cluster reportLeaders: <-runCallback("OnNewLeader", (func() error literal))`: "the caller's callback",
 	`cluster work: <-runCallback("OnStoppedLeading", (func() error literal))`:     "the caller's callback",
 	"cluster stop: <-n.loop.Persisted()":                                          "Close's own goroutine: the disk",
@@ -57,8 +59,12 @@ var waits = map[string]string{
 
 // tables are the maps that only grow, and what bounds each.
 var tables = map[string]string{
+	"cluster/shards byGroup":          "the shards",
+	"cluster/shards shunned":          "the voters",
 	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
 	"cluster Phases":                  "a snapshot; its keys are the phases of an election",
+	"cluster Leaders":                 "a snapshot; its keys are voters",
+	"cluster Roles":                   "a snapshot; its keys are roles",
 	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
 	"cluster/internal/loop closed":    "forgetReleased takes those whose work has been released",
 	"cluster/internal/loop anomalies": "the kinds of anomalies",

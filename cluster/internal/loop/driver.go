@@ -34,7 +34,6 @@ type Driver struct {
 	leases     []*lease                    // of quiet leaderships; few
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
-	resetAt    elector.Time                // when a session ended last because its ends differed
 	news       []told                      // what not all elections were told yet; toldBefore were before
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
@@ -358,7 +357,9 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	case elector.Died:
 		s.In = in
 	case elector.Carry:
-		s.In = in
+		if !g.pairing.Observes { // who observes promises nothing
+			s.In = in
+		}
 	case elector.Persisted:
 		s.In = in
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -91,7 +92,22 @@ func (l *lease) renew(d *Driver) {
 			d.Measure.Renewals.Observe(float64(left) / float64(l.class.Timing.Lease))
 			l.end = end
 			l.shared.Set(end)
+			l.show(d)
 		}
+	}
+}
+
+// show shows a test the lease of each member, although the machines learn of it later.
+func (l *lease) show(d *Driver) {
+	for i := 0; d.Hooks.Stepped != nil && i < len(l.members); i++ {
+		g := l.members[i]
+		state := g.machine.State()
+		state.Now = d.Now()
+		state.Leader.LeaseEnd = max(state.Leader.LeaseEnd, l.end)
+		d.Hooks.Stepped(testhook.Step{
+			Group: g.Name, In: elector.Tick{}, Effects: &elector.Effects{}, State: state,
+			Lease: elector.Lease{Term: g.leadTerm, End: state.Leader.LeaseEnd},
+		})
 	}
 }
 

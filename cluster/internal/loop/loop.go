@@ -20,6 +20,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -86,6 +87,8 @@ type common struct {
 	watcher   *guarded.Watcher
 	persister *persister
 	waiting   waiting
+	first     *Election // the default one
+	surge     limit.Surge[transitionKind]
 	calls     calls
 	classesMu sync.Mutex
 	classes   map[string]*class // by configuration
@@ -117,6 +120,7 @@ func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
+		surge:   limit.Surge[transitionKind]{Most: mostAtATime},
 		classes: map[string]*class{},
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
@@ -136,7 +140,7 @@ func New(cfg Config) *Loop {
 
 // Start runs the loop with a first election. Open adds more.
 func (l *Loop) Start(m Mesh, first *Election) {
-	l.mesh = m
+	l.mesh, l.first = m, first
 	d := newDriver(l.common, m)
 	d.enter(first.g)
 	go l.drive(d)
@@ -148,6 +152,7 @@ func (l *Loop) Start(m Mesh, first *Election) {
 func (l *Loop) Stop() {
 	close(l.quit)
 	<-l.ended
+	l.LogSurge()
 }
 
 // Persisted is closed when the persister has ended: nothing more is written then.

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,4 +301,32 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		require.ErrorIs(t, <-got, full)
 		require.ErrorIs(t, <-got, full)
 	})
+}
+
+// The driver is visited for a part of the elections at a time, so some may be closed meanwhile.
+func TestSnapshotsAreOfWhatIsOpen(t *testing.T) {
+	l, first := run(t, clock.System(), "a", "b")
+	setup := Setup{
+		Elector:    elector.Config{Self: "a", Voters: first.Config.Voters, Timing: elector.Article()},
+		StopMargin: 100 * time.Millisecond,
+	}
+	const count = 2*visit + 7
+	for i := 1; i < count; i++ {
+		_, err := l.Open(fmt.Sprintf("y%04d", i), setup)
+		require.NoError(t, err)
+	}
+	all := l.Elections(func(string) bool { return true })
+	require.Len(t, all, count)
+	seen := 0
+	for s := range l.Snapshots(all) {
+		require.Same(t, all[seen], s.Election)
+		if seen++; seen == 1 {
+			require.NoError(t, l.CloseElection(t.Context(), all[count-1]))
+			_, err := l.Open(all[count-1].Name, setup)
+			require.NoError(t, err, "another one of that name")
+		}
+	}
+	require.Equal(t, count-1, seen)
+	require.Nil(t, l.Find("z"))
+	require.NotSame(t, all[count-1], l.Find(all[count-1].Name))
 }

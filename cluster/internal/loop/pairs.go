@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/elector/pair"
@@ -25,6 +26,7 @@ type session struct {
 	period   time.Duration // of the beats to the peer
 	wanted   time.Duration // the longest that the peer needs; 0 for any
 	slowFrom elector.Time  // since when a longer period would do; 0: it would not
+	anew     bool          // the peer was told to begin anew, and has not yet
 	over     bool          // nothing of it counts any more, except what was promised
 }
 
@@ -147,15 +149,21 @@ func (l *Loop) Beaten(peer elector.NodeID, number uint64, b pair.Beat, age time.
 
 // beaten promises all that is followed, then answers: P3.
 func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
-	if s.follows.Differs(b) && d.mayReset() {
-		d.Log.Error("a peer has another set of elections that are followed here; this is a mistake of "+
-			"a program", "peer", s.peer, "revision", b.Revision)
-		d.Mesh.Disconnect(s.peer, "the sets of followed elections differ")
+	if s.follows.Differs(b) {
+		d.countAnomaly("beat-differs", s.peer)
+		d.beginAnew(s)
 		return
 	}
-	a, fresh := s.follows.Beat(d.Now(), b)
+	now := d.Now()
+	a, fresh := s.follows.Beat(now, b)
 	if !fresh {
 		return
+	}
+	for _, w := range s.watchers {
+		if s.follows.Unread(now, b) > w.class.Timing.Inactivity() {
+			d.beginAnew(s)
+			break
+		}
 	}
 	d.noteQuality(s, b, at)
 	for _, w := range s.watchers {
@@ -172,6 +180,28 @@ func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 			g.carried, g.heard = true, 0
 			d.bringUpToDate(g)
 		}
+	}
+	if d.Hooks.Stepped != nil {
+		d.showBeat(s)
+	}
+}
+
+// showBeat shows a test what a beat promises, although the machines learn of it later.
+func (d *Driver) showBeat(s *session) {
+	for _, name := range s.follows.Groups() {
+		g := d.groups[name]
+		if g == nil || g.session != s || !g.carried || g.pairing.Observes {
+			continue
+		}
+		state := g.machine.State()
+		state.Now = d.Now()
+		if p := &state.Promise; p.To == s.peer {
+			p.Until = max(p.Until, s.follows.Heard().Add(g.promise()))
+		}
+		d.Hooks.Stepped(testhook.Step{
+			Group: name, In: elector.Carry{Peer: s.peer, Term: g.pairing.Term, At: s.follows.Heard()},
+			Effects: &elector.Effects{}, State: state, Lease: g.machine.Lease(),
+		})
 	}
 }
 
@@ -216,50 +246,83 @@ func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change
 	l.later(func(d *Driver) {
 		s := d.sessionOf(peer, number)
 		for i := 0; s != nil && !s.over && i < len(changes); i++ {
-			if err := d.changed(s, changes[i]); err != nil {
-				d.Log.Error("a peer breaks the protocol of beats", "peer", peer, "error", err)
-				d.Mesh.Disconnect(peer, err.Error())
-				return
-			}
+			d.changed(s, changes[i])
 		}
 	})
 }
 
-// changed takes one change. P8: who joins what this node does not lead in that term is told.
-func (d *Driver) changed(s *session, c pair.Change) error {
-	g := d.groups[c.Group]
-	if c.What == pair.Disown {
-		if g != nil {
-			drawn := g.drawnBy == s.peer && g.follows == s.peer
-			d.step(g, elector.Lose{Peer: s.peer, Term: c.Term})
-			if drawn && g.follows != s.peer {
-				d.noteSilence(g, s.peer)
-			}
+// beginAnew empties the set of what is followed in a session. The elections watch their leader
+// themselves until they hear it in a heartbeat and join again.
+func (d *Driver) beginAnew(s *session) {
+	old := s.follows.Groups()
+	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
+	for _, name := range old {
+		if g := d.groups[name]; g != nil && g.session == s {
+			d.bringUpToDate(g)
+			g.session, g.pairing, g.carried = nil, elector.Pairing{}, false
+			d.step(g, elector.LinkUp{Peer: s.peer})
 		}
-		return nil
+	}
+}
+
+// changed takes one change.
+func (d *Driver) changed(s *session, c pair.Change) {
+	switch c.What {
+	case pair.Disown:
+		d.disowned(s, d.groups[c.Group], c.Term)
+		return
+	case pair.Begin:
+		d.beginAnew(s)
+		return
+	case pair.Empty:
+		s.anew = false
+		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
 	}
 	before := s.leads.Counted()
-	if err := s.leads.Read(c); err != nil {
-		return err
+	if !s.leads.Read(c) {
+		if !s.anew { // once, until it does
+			s.anew = true
+			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Begin}})
+		}
+		return
 	}
 	d.noteCounted(s, before)
-	switch {
-	case c.What != pair.Leave:
-		d.checkLed(s, c.Group, c)
+	switch c.What {
+	case pair.Join, pair.Observe:
+		d.checkLed(s, c.Group, c.Term)
 		if !s.beat.Set() || s.beat.At == elector.Never {
 			d.schedule(s, d.beatPeriod(s))
 			s.ring(d, d.Now()) // the first beat lets elections be carried
 		}
-	case g != nil && g.leadTerm != 0:
-		d.step(g, elector.Covered{})
+	case pair.Leave:
+		d.uncover(c.Group)
 	}
-	return nil
 }
 
-// checkLed tells the peer if this node does not lead what the peer follows, in that term.
-func (d *Driver) checkLed(s *session, name string, c pair.Change) {
-	if g := d.groups[name]; g == nil || g.leadTerm != c.Term {
-		d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: name, Term: c.Term}})
+// disowned lets an election follow no more who said that it does not lead in that term. If that
+// peer had drawn it from another leader, it claimed what it does not do.
+func (d *Driver) disowned(s *session, g *group, term lsn.Term) {
+	if g == nil {
+		return
+	}
+	drawn := g.drawnBy == s.peer && g.follows == s.peer
+	d.step(g, elector.Lose{Peer: s.peer, Term: term})
+	if drawn && g.follows != s.peer {
+		d.noteSilence(g, s.peer)
+	}
+}
+
+// uncover lets a leader send heartbeats again: somebody is not carried any more.
+func (d *Driver) uncover(name string) {
+	if g := d.groups[name]; g != nil && g.leadTerm != 0 {
+		d.step(g, elector.Covered{})
+	}
+}
+
+// checkLed tells the peer if this node does not lead what the peer follows, in that term: P8.
+func (d *Driver) checkLed(s *session, name string, term lsn.Term) {
+	if g := d.groups[name]; g == nil || g.leadTerm != term {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: name, Term: term}})
 	}
 }
 
@@ -314,7 +377,7 @@ func (s *session) ring(d *Driver, due elector.Time) {
 	d.Mesh.Beat(s.peer, s.number, s.leads.Beat(now, s.period, late))
 	d.alarms.Set(s.beat, next)
 	s.leads.Look(looksFor+s.leads.Len()/128, func(name string, term lsn.Term) {
-		d.checkLed(s, name, pair.Change{Term: term})
+		d.checkLed(s, name, term)
 	})
 }
 
@@ -369,16 +432,6 @@ func (d *Driver) slowDown(s *session) {
 	case now >= s.slowFrom.Add(slowWindow*p):
 		s.period, s.slowFrom = p, 0
 	}
-}
-
-// mayReset reports whether a session may be ended because of a difference: once a minute.
-func (d *Driver) mayReset() bool {
-	now := d.Now()
-	if d.resetAt != 0 && now < d.resetAt.Add(time.Minute) {
-		return false
-	}
-	d.resetAt = now
-	return true
 }
 
 // countAnomaly counts and logs what a peer should not do.

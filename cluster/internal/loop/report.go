@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -22,7 +24,12 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 		if t.Peer != "" {
 			fields = append(fields, "peer", t.Peer)
 		}
-		d.Log.Info("transition", fields...)
+		level := hclog.Info
+		passes := d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, g.follows})
+		if !passes {
+			level = hclog.Debug
+		}
+		d.Log.Log(level, "transition", fields...)
 		if t.Reason == elector.LeaderNoHeartbeat && g.drawnBy != "" {
 			d.noteSilence(g, g.drawnBy)
 		}
@@ -40,10 +47,34 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 			d.noteVoters(g)
 		}
 		d.Publish(g.Name, t, g.since, g.leaderMeta)
-		d.Recorder.Transition(g.Name, &t)
+		if passes || g.Election == d.first {
+			d.Recorder.Transition(g.Name, &t)
+		} else {
+			d.Recorder.Skip()
+		}
 	}
 	if e.Anomaly != (elector.Anomaly{}) {
 		d.reportAnomaly(g, e.Anomaly)
+	}
+}
+
+// mostAtATime is how many transitions of a second are logged and recorded one by one. A node that
+// dies ends tens of thousands of leaderships at a time.
+const mostAtATime = 100
+
+// transitionKind is what transitions of many elections have in common.
+type transitionKind struct {
+	from, to     elector.Role
+	reason       elector.Reason
+	leader, lost elector.NodeID // after it, and before
+}
+
+// LogSurge logs how many transitions were not logged one by one since it was called last.
+func (l *Loop) LogSurge() {
+	for c, count := range l.surge.Take() {
+		l.Log.Info("transitions", "elections", count, "from", c.from.String(), "to", c.to.String(),
+			"reason", c.reason.String(), "leader", c.leader, "lost", c.lost,
+			"advice", "the level debug has them one by one")
 	}
 }
 

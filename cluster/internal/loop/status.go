@@ -3,8 +3,10 @@ package loop
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -21,9 +23,10 @@ type Snapshot struct {
 	Now         elector.Time
 	Work        leadership.State
 	LeaderMeta  string
-	Since       time.Time // when the newest transition was
-	Newest      lsn.LSN   // the newest that was issued here or heard of
-	Leaderships uint64    // how often there came to be a leader
+	Since       time.Time     // when the newest transition was
+	Newest      lsn.LSN       // the newest that was issued here or heard of
+	Leaderships uint64        // how often there came to be a leader
+	Leaderless  time.Duration // for how long this node has known no leader; 0 if it knows one
 	Record      elector.RecordStatus
 	Electorate  []elector.NodeID // the voters that count for this node, sorted
 	Quality     *Quality         // of the link to the leader; nil if unknown, or without Config.QoS
@@ -47,6 +50,9 @@ func (d *Driver) snapshot(g *group) Snapshot {
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
 		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
 		Record: g.machine.Record(), Electorate: slices.Clone(g.machine.Electorate()),
+	}
+	if since := g.measure.Leaderless; since != 0 {
+		s.Leaderless = max(s.Now.Sub(since), 1)
 	}
 	s.NotStanding, s.StandsAgain = d.notStanding(g)
 	s.Newest = g.Sequencer.Newest()
@@ -76,15 +82,62 @@ func (l *Loop) Snapshot(e *Election) (s Snapshot) {
 	return s
 }
 
-// Snapshots returns the states of all elections, sorted by name, and the anomalies by kind.
-func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
+// Find returns the open election of that name; nil if there is none. Unlike Lookup it also works on
+// a node that has ended.
+func (l *Loop) Find(name string) (e *Election) {
 	l.view(func(d *Driver) {
-		for _, name := range sortedKeys(d.groups) {
-			all = append(all, d.snapshot(d.groups[name]))
+		if g := d.groups[name]; g != nil {
+			e = g.Election
 		}
-		anomalies = maps.Clone(d.anomalies)
 	})
-	return all, anomalies
+	return e
+}
+
+// Elections returns the open elections whose names are wanted, sorted by name.
+func (l *Loop) Elections(wanted func(name string) bool) (all []*Election) {
+	l.view(func(d *Driver) {
+		all = make([]*Election, 0, len(d.groups))
+		for name, g := range d.groups {
+			if wanted(name) {
+				all = append(all, g.Election)
+			}
+		}
+	})
+	slices.SortFunc(all, func(a, b *Election) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// visit is how many elections the driver looks at before it goes on with its own work.
+const visit = 256
+
+// Snapshots yields the states of elections in their order, except of those that are no longer open.
+// The driver looks at a part of them at a time, so the states are of different moments. What is
+// yielded is valid until the next one.
+func (l *Loop) Snapshots(of []*Election) iter.Seq[*Snapshot] {
+	return func(yield func(*Snapshot) bool) {
+		part := make([]Snapshot, 0, min(len(of), visit))
+		for of := range slices.Chunk(of, visit) {
+			part = part[:0]
+			l.view(func(d *Driver) {
+				for _, e := range of {
+					if d.groups[e.Name] == e.g {
+						part = append(part, d.snapshot(e.g))
+					}
+				}
+			})
+			for i := range part {
+				if !yield(&part[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Anomalies returns the anomalies by kind.
+func (l *Loop) Anomalies() (all map[string]Anomaly) {
+	l.view(func(d *Driver) { all = maps.Clone(d.anomalies) })
+	return all
 }
 
 // Look is a Snapshot that waits no longer than ctx. The error is the cause of ctx, or why the

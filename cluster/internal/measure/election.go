@@ -8,7 +8,8 @@ import (
 
 // Election is the state of the measure of one election. One goroutine owns it.
 type Election struct {
-	Leaderships uint64 // how often there came to be a leader
+	Leaderships uint64       // how often there came to be a leader
+	Leaderless  elector.Time // since when there has been none; 0 if there is one
 
 	lease      time.Duration // of the configuration
 	leaseEnd   elector.Time  // as of the step before
@@ -57,6 +58,12 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 
 // changed counts a change of the leader that the node is or follows.
 func (m *Measure) changed(s *Election, t *elector.Transition, now elector.Time) {
+	switch {
+	case t.Leader != "":
+		s.Leaderless = 0
+	case s.Leaderless == 0:
+		s.Leaderless = max(now, 1)
+	}
 	if t.Leader == s.leader {
 		return
 	}

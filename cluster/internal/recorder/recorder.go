@@ -69,6 +69,9 @@ func (r *Recorder) Record(what recording.Record) {
 	}
 }
 
+// Skip counts an event that is not recorded: it is one of too many at a time.
+func (r *Recorder) Skip() { r.lost.Add(1) }
+
 // Lost counts the events that were not recorded.
 func (r *Recorder) Lost() uint64 { return r.lost.Load() }
 

@@ -74,9 +74,25 @@ func newClient(addr string) *Client {
 	return c
 }
 
-// Status asks for the node's status.
+// Status asks for the node's status. If it has many elections, it sums them up.
 func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
-	return c.status(ctx, http.MethodGet, "/v1/status", nil)
+	return c.StatusOf(ctx, cluster.Selection{})
+}
+
+// StatusOf asks for the node's status with the elections that are selected. Nodes choose Few, and
+// an older node lists all.
+func (c *Client) StatusOf(ctx context.Context, sel cluster.Selection) (
+	st cluster.Status, err error,
+) {
+	query := queryOf(sel)
+	if len(query) == 0 {
+		return c.status(ctx, http.MethodGet, "/v1/status", nil)
+	}
+	err = c.do(ctx, http.MethodGet, "/v1/status?"+query.Encode(), nil, &st)
+	if err == nil && st.Node == "" {
+		err = c.noNode()
+	}
+	return st, err
 }
 
 // A Request tells a node to do something. It is the body of a POST.
@@ -122,9 +138,13 @@ func (c *Client) status(ctx context.Context, method, path string, in any) (st cl
 	err error) {
 	err = c.do(ctx, method, path, in, &st)
 	if err == nil && (st.Node == "" || len(st.Groups) == 0) {
-		err = fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
+		err = c.noNode()
 	}
 	return st, err
+}
+
+func (c *Client) noNode() error {
+	return fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
 }
 
 // Recording returns what the node has recorded.

@@ -61,7 +61,7 @@ func (s *Server) postPrepared(w http.ResponseWriter, _ *http.Request, req Prepar
 // inElection does something in the election of that name; "" is the default one.
 func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluster.Election) error) {
 	if e, ok := s.election(w, group); ok {
-		s.answerDone(w, do(e))
+		s.answerDone(w, do(e), e.Group())
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *Server) election(w http.ResponseWriter, group string) (e *cluster.Elect
 	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
 	switch {
 	case errors.Is(err, cluster.ErrNotOpen):
-		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
+		refuse(w, http.StatusNotFound, noElection(s.journal.node, group))
 	case err != nil:
 		refuse(w, statusOf(err), err)
 	}
@@ -86,13 +86,20 @@ func (s *Server) postForget(w http.ResponseWriter, r *http.Request, req ForgetRe
 	s.answerDone(w, s.Node.Forget(r.Context(), req.Node))
 }
 
-// answerDone answers with the node's status, or says why it could not be done.
-func (s *Server) answerDone(w http.ResponseWriter, err error) {
+// answerDone answers with the node's status, in which these elections are, or says why it could not
+// be done.
+func (s *Server) answerDone(w http.ResponseWriter, err error, groups ...string) {
 	if err != nil {
 		refuse(w, http.StatusConflict, err)
 		return
 	}
-	answer(w, s.Node.Status())
+	st := s.Node.StatusOf(summary)
+	for _, group := range groups {
+		if GroupIn(st, group).Group == "" {
+			st.Groups = append(st.Groups, s.Node.StatusOf(cluster.Selection{Group: group}).Groups...)
+		}
+	}
+	answer(w, st)
 }
 
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
@@ -197,8 +204,8 @@ func (s *Server) postSettings(w http.ResponseWriter, _ *http.Request, req Settin
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	for _, g := range s.Node.Status().Groups {
-		e, closed := s.Node.Lookup(g.Group)
+	for _, e := range s.Node.Elections(cluster.Selection{}) {
+		_, closed := s.Node.Lookup(e.Group())
 		if err == nil && !errors.Is(closed, cluster.ErrNotOpen) {
 			if err = closed; err == nil {
 				err = set(e, req)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/health"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -33,7 +35,15 @@ type Event struct {
 	Peer       cluster.NodeID `json:"peer,omitempty"`
 	// events lost before this one: the node was too busy
 	Missed int `json:"missed,omitempty"`
+	// Transitions, if not 0, is for how many like it this one stands, in elections that are not named.
+	Transitions int `json:"transitions,omitempty"`
 }
+
+// masses is the kind of an event that stands for many transitions.
+const masses = "transitions"
+
+// mass is what many transitions have in common.
+func (e Event) mass() Event { e.Time, e.Group, e.Term = time.Time{}, "", 0; return e }
 
 // RecordEvent tells that a node knows another record to be committed than before. If they come
 // fast, some of the past are left out.
@@ -93,6 +103,11 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
 		return
 	}
+	f, err := filterIn(r.URL.Query())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodHead {
@@ -100,23 +115,31 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
-	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
-		status: s.Node.Status, end: end}
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal, filter: f,
+		status: func() cluster.Status { return s.Node.StatusOf(f.selection()) }, end: end}
 	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
 		old.end() // the oldest stream of the source that has the most
 	}
 	defer s.streams.Leave(out)
+	defer s.journal.name(f.group)()
 	out.begin(lastSeen(r))
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
-	s.keepRecords()
+	s.follow(s.Node.Default())
+	for _, e := range s.Node.Elections(cluster.Selection{
+		Group: f.group, Prefix: f.prefix, Limit: maxFollowed,
+	}) {
+		s.follow(e)
+	}
 	for {
 		x := out.forward()
 		if x.closed || out.control.Flush() != nil {
 			return
 		}
-		if len(x.events) > 0 { // perhaps of an election that was opened
-			s.keepRecords()
+		for _, opened := range x.opened() {
+			if e, err := s.Node.Lookup(opened); err == nil && f.passes("record", opened) {
+				s.follow(e)
+			}
 		}
 		select {
 		case <-x.more:
@@ -128,37 +151,40 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keepRecords lets the journal have the records of all open elections, as long as these are open,
-// and whether this node is to lead them next.
-func (s *Server) keepRecords() {
-	for _, g := range s.Node.Status().Groups {
-		e, err := s.Node.Lookup(g.Group)
-		if err != nil || !s.journal.begin(g.Group) {
-			continue
-		}
-		s.running.Go(func() {
-			first := true
-			for named := range e.Succession(s.open) {
-				if named || !first {
-					s.journal.put("succession",
-						SuccessionEvent{time.Now(), s.journal.node, e.Group(), named})
-				}
-				first = false
-			}
-		})
-		s.running.Go(func() {
-			defer s.journal.end(e.Group())
-			for rec := range e.Records(s.open) {
-				if g := e.Status(); g.Record != nil && !rec.LSN.IsZero() {
-					s.journal.record(RecordEvent{time.Now(), s.journal.node, g.Group, g.Leader, *g.Record})
-				}
-				select { // the status takes the driver's time, and readers want the newest
-				case <-time.After(recordPause):
-				case <-s.open.Done():
-				}
-			}
-		})
+// maxFollowed is of how many elections the journal has the records, besides those that a reader
+// names.
+const maxFollowed = 256
+
+// follow lets the journal have the records of an election, as long as it is open, and whether this
+// node is to lead it next.
+func (s *Server) follow(e *cluster.Election) {
+	ctx, end := context.WithCancel(s.open)
+	if !s.journal.begin(e.Group(), end) {
+		end()
+		return
 	}
+	s.running.Go(func() {
+		first := true
+		for named := range e.Succession(ctx) {
+			if named || !first {
+				s.journal.put("succession", e.Group(),
+					SuccessionEvent{time.Now(), s.journal.node, e.Group(), named})
+			}
+			first = false
+		}
+	})
+	s.running.Go(func() {
+		defer s.journal.end(e.Group())
+		for rec := range e.Records(ctx) {
+			if g := e.Status(); g.Record != nil && !rec.LSN.IsZero() {
+				s.journal.record(RecordEvent{time.Now(), s.journal.node, g.Group, g.Leader, *g.Record})
+			}
+			select { // the status takes the driver's time, and readers want the newest
+			case <-time.After(recordPause):
+			case <-ctx.Done():
+			}
+		}
+	})
 }
 
 // lastSeen is the id of the newest event that a reader has seen; "" for none. A browser that
@@ -173,6 +199,7 @@ type stream struct {
 	control *http.ResponseController
 	journal *journal
 	status  func() cluster.Status
+	filter  filter
 	end     func()
 	place   uint64
 	told    map[string]lsn.LSN // the newest record of each election, whose events have no id
@@ -199,13 +226,18 @@ func (o *stream) forward() extract {
 		o.now(fmt.Sprintf("events after %q are gone: only the newest are kept", o.journal.id(o.place)))
 		x = o.journal.after(o.place)
 	}
-	for _, e := range x.events {
+	for i, e := range x.events {
 		o.place++
-		o.event(o.journal.id(o.place), e.kind, e.data)
+		if o.filter.passes(e.kind, e.group) {
+			o.event(o.journal.id(o.place), e.kind, e.data)
+		} else if i+1 == len(x.events) {
+			o.write("id: %s\n\n", o.journal.id(o.place)) // so that a reader does not come back too late
+		}
 	}
 	known := map[string]lsn.LSN{} // of the elections that are open
 	for _, e := range x.records {
-		if known[e.Group] = e.Record.Committed; known[e.Group] != o.told[e.Group] {
+		known[e.Group] = e.Record.Committed
+		if known[e.Group] != o.told[e.Group] && o.filter.passes("record", e.Group) {
 			o.event("", "record", e)
 		}
 	}
@@ -242,8 +274,11 @@ func (o *stream) write(format string, args ...any) {
 }
 
 const (
-	eventBuffer = 256
+	eventBuffer = 4096
 	journalSize = 1024 // events that are kept for readers that return
+	// atATime is how many transitions of a second are told one by one; beyond that, those alone of
+	// elections that a reader names.
+	atATime = 256
 )
 
 // journal numbers the node's events of this boot from 1 on, keeps the newest and wakes
@@ -260,31 +295,76 @@ type journal struct {
 	events []entry // the newest, in order, without a gap, up to last
 	closed bool    // there will be no more events
 	more   chan struct{}
+	surge  limit.Surge[Event]
+	named  map[string]int // how many readers are there of one election alone, by its name
 	// records are the newest of each election that is followed, the zero value before the first.
 	records map[string]RecordEvent
+	ends    map[string]func() // they end that
 }
 
 // entry is an event as a stream has it.
 type entry struct {
-	kind string
-	data any
+	kind  string
+	group string // "" if it is about the node
+	data  any
 }
 
 func newJournal(st cluster.Status) *journal {
 	boot := fmt.Sprintf("%d.%.8s", st.Boot, st.Identity)
 	return &journal{node: st.Node, boot: boot, more: make(chan struct{}),
-		records: map[string]RecordEvent{}}
+		surge: limit.Surge[Event]{Most: atATime}, named: map[string]int{},
+		records: map[string]RecordEvent{}, ends: map[string]func(){}}
 }
 
-// keep adds events until there are no more.
+// keep adds events until there are no more. What comes in masses is summed up once a second: it
+// would push all others out.
 func (j *journal) keep(events <-chan cluster.Event) {
-	for e := range events {
-		j.add(e)
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for open := true; open; {
+		select {
+		case e, more := <-events:
+			if open = more; more {
+				j.take(e)
+				continue
+			}
+		case <-second.C:
+		}
+		for e, count := range j.surge.Take() {
+			e.Time, e.Transitions = time.Now(), count
+			j.put(masses, "", e)
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
 	close(j.more)
+}
+
+func (j *journal) take(e cluster.Event) {
+	j.mu.Lock()
+	named := j.named[e.Group] > 0
+	j.mu.Unlock()
+	if named || e.Missed > 0 || j.surge.Passes(j.event(e).mass()) {
+		j.add(e)
+	}
+}
+
+// name notes a reader of one election alone, "" for none, until leave is called.
+func (j *journal) name(group string) (leave func()) {
+	count := func(by int) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if j.named[group] += by; j.named[group] > 0 && group != "" {
+			return
+		}
+		delete(j.named, group)
+		if end := j.ends[group]; end != nil && len(j.ends) > maxFollowed {
+			end()
+		}
+	}
+	count(1)
+	return func() { count(-1) }
 }
 
 func (j *journal) add(e cluster.Event) {
@@ -293,21 +373,25 @@ func (j *journal) add(e cluster.Event) {
 		j.events, j.last = nil, j.last+uint64(e.Missed)
 		j.mu.Unlock()
 	}
-	j.put("transition", Event{
+	j.put("transition", e.Group, j.event(e))
+}
+
+func (j *journal) event(e cluster.Event) Event {
+	return Event{
 		Time: e.Time, Node: j.node, Group: e.Group, From: e.From.String(), To: e.To.String(),
 		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, LeaderMeta: e.LeaderMeta, Peer: e.Peer,
 		Missed: e.Missed,
-	})
+	}
 }
 
 // put appends an event.
-func (j *journal) put(kind string, data any) {
+func (j *journal) put(kind, group string, data any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.events) == journalSize {
 		j.events = append(j.events[:0:0], j.events[journalSize/2:]...)
 	}
-	j.events = append(j.events, entry{kind, data})
+	j.events = append(j.events, entry{kind, group, data})
 	j.last++
 	j.wake()
 }
@@ -320,21 +404,25 @@ func (j *journal) wake() {
 	}
 }
 
-// begin reports whether the records of an election are to be followed, which nobody does yet.
-func (j *journal) begin(group string) bool {
+// begin reports whether the records of an election are to be followed, which nobody does yet, and
+// for which there is room unless a reader names it.
+func (j *journal) begin(group string, end func()) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, followed := j.records[group]
-	if !followed {
-		j.records[group] = RecordEvent{Group: group}
+	if followed || len(j.records) >= maxFollowed && j.named[group] == 0 {
+		return false
 	}
-	return !followed
+	j.records[group], j.ends[group] = RecordEvent{Group: group}, end
+	return true
 }
 
 func (j *journal) end(group string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.ends[group]()
 	delete(j.records, group)
+	delete(j.ends, group)
 }
 
 // record keeps the newest event of the record of an election.
@@ -347,7 +435,7 @@ func (j *journal) record(e RecordEvent) {
 
 // Probed adds the new verdict of a health probe to the events. It does not wait.
 func (s *Server) Probed(st health.Status) {
-	s.journal.put("probe", ProbeEvent{time.Now(), s.journal.node, st})
+	s.journal.put("probe", "", ProbeEvent{time.Now(), s.journal.node, st})
 }
 
 // id names the place after the event with that sequence.
@@ -375,6 +463,16 @@ type extract struct {
 	gap     bool          // some events after the place are gone
 	closed  bool          // there will be no more events
 	more    <-chan struct{}
+}
+
+// opened names the elections that were opened.
+func (x *extract) opened() (groups []string) {
+	for _, e := range x.events {
+		if t, ok := e.data.(Event); ok && t.Reason == elector.Started.String() {
+			groups = append(groups, e.group)
+		}
+	}
+	return groups
 }
 
 // after returns the events after a place.

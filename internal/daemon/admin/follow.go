@@ -18,9 +18,14 @@ type Stream struct {
 	// After is the id of the newest event that was seen; Follow keeps it up to date. "" begins
 	// with the events from now on.
 	After string
+	// Group, Prefix and Kinds say which events there are: of one election, of those whose names begin
+	// so, of these kinds. The zero values stand for all; an older node sends all.
+	Group, Prefix string
+	Kinds         []string
 	// Ready is called once connected, before any event. It may be nil.
 	Ready func()
-	// Event gets each transition, in order. It and the rest may be nil.
+	// Event gets each transition in order, or masses of them: see Event.Transitions. It and the rest
+	// may be nil.
 	Event func(Event)
 	// Reset is called instead where events are gone.
 	Reset func(Reset)
@@ -30,6 +35,22 @@ type Stream struct {
 	Voters func(VotersEvent)
 	// Probe gets the new verdicts of the node's health probes.
 	Probe func(ProbeEvent)
+}
+
+// Check returns what is wrong with Group, Prefix and Kinds.
+func (s *Stream) Check() error {
+	_, err := filterIn(s.query())
+	return err
+}
+
+func (s *Stream) query() url.Values {
+	query := url.Values{"after": {s.After}, "kind": s.Kinds}
+	for name, value := range map[string]string{"group": s.Group, "prefix": s.Prefix} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
 }
 
 // maxSilence is the time without a sign of life after which a stream counts as dead.
@@ -44,7 +65,7 @@ func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	defer cancel(nil)
 	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	resp, err := c.send(alive, http.MethodGet, "/v1/events?after="+url.QueryEscape(s.After), nil)
+	resp, err := c.send(alive, http.MethodGet, "/v1/events?"+s.query().Encode(), nil)
 	if err != nil {
 		return errors.Join(err, context.Cause(alive))
 	}
@@ -90,7 +111,7 @@ func (s *Stream) read(body io.Reader, heard func()) error {
 // heard passes an event on, if somebody wants its kind.
 func (s *Stream) heard(kind string, data io.Reader) error {
 	switch kind {
-	case "transition":
+	case "transition", masses:
 		return pass(data, s.Event)
 	case "reset":
 		return pass(data, s.Reset)

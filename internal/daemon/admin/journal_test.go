@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,4 +82,27 @@ func TestAJournalWakesAndCloses(t *testing.T) {
 	x = j.after(0)
 	require.True(t, x.closed)
 	require.Len(t, x.events, 1, "what it has stays readable")
+}
+
+// The records of few elections are followed, besides those that a reader names as long as it reads.
+func TestAReaderThatNamesAnElectionHasItsRecords(t *testing.T) {
+	j, ended := newTestJournal(0), map[string]bool{}
+	begin := func(group string) bool {
+		return j.begin(group, func() { ended[group] = true })
+	}
+	for i := range maxFollowed {
+		require.True(t, begin(fmt.Sprintf("g%d", i)))
+	}
+	require.False(t, begin("g0"), "it is followed")
+	require.False(t, begin("jobs"), "there is no room")
+	leave, leaveToo := j.name("jobs"), j.name("jobs")
+	require.True(t, begin("jobs"))
+	leave()
+	require.Empty(t, ended)
+	leaveToo()
+	require.Equal(t, map[string]bool{"jobs": true}, ended)
+	j.end("jobs")
+	j.name("g1")()
+	require.False(t, ended["g1"], "there is room for it")
+	require.False(t, begin("jobs"))
 }

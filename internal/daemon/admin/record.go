@@ -189,7 +189,7 @@ func (s *Server) postVoters(w http.ResponseWriter, r *http.Request, req VotersRe
 	options := cluster.VoterOptions{DryRun: req.DryRun, Progress: func(step cluster.VoterStep) {
 		line(step)
 		if !req.DryRun {
-			s.journal.put("voters", VotersEvent{time.Now(), s.journal.node, step})
+			s.journal.put("voters", step.Group, VotersEvent{time.Now(), s.journal.node, step})
 		}
 	}}
 	w.Header().Set("Content-Type", "application/x-ndjson")

@@ -149,7 +149,7 @@ func (s *Server) byCertificate(chain []*x509.Certificate, v *verified) (role, st
 	if err := v.by(s.TLS().Roots, chain); err != nil {
 		return nobody, "", err
 	}
-	cluster := s.Node.Status().Cluster
+	cluster := s.Node.StatusOf(just).Cluster
 	names := certs.NamesIn(chain[0], cluster)
 	off := func(name string) bool { return !s.TLS().Lists(name) }
 	listed := slices.DeleteFunc(slices.Clone(names), off)

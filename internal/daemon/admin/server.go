@@ -87,7 +87,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	s := &Server{Config: cfg, open: ctx, stop: stop,
 		conns: limit.NewCrowd[net.Conn](maxConns), streams: limit.NewCrowd[*stream](maxStreams)}
 	events := cfg.Node.Subscribe(eventBuffer)
-	s.journal = newJournal(cfg.Node.Status())
+	s.journal = newJournal(cfg.Node.StatusOf(just))
 	s.running.Go(func() { s.journal.keep(events.Events()) })
 	context.AfterFunc(ctx, events.Close)
 	s.http = s.limited(s.guarded(s.mux()))

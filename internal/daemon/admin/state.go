@@ -15,7 +15,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) { answer(w, s.Node.Status()) }
+func (s *Server) getStatus(w http.ResponseWriter, r *http.Request) {
+	sel, err := selectionIn(r.URL.Query())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	answer(w, s.Node.StatusOf(sel))
+}
 
 // getHealth asks the driver: a node that hangs must not answer.
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
@@ -26,7 +33,12 @@ func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
 // getReady says whether every election of the node has a leader that it knows, and counts the node,
 // if it has its vote: a rolling upgrade must not go on where a voter came back on another disk.
 func (s *Server) getReady(w http.ResponseWriter, _ *http.Request) {
-	st := s.Node.Status()
+	st := s.Node.StatusOf(summary)
+	if sums := st.Elections; sums != nil && sums.NotCounted > 0 {
+		answerProbe(w, fmt.Errorf("in %d elections this node has no vote that counts: its data directory is "+
+			"not the one that the record names", sums.NotCounted))
+		return
+	}
 	for _, g := range st.Groups {
 		if g.Leader == "" || g.Record != nil && slices.Contains(g.Record.Uncounted, st.Node) {
 			answerProbe(w, fmt.Errorf("group %s: %s", g.Group, g.Explanation))
@@ -132,7 +144,9 @@ func leaderOf(st cluster.Status, g cluster.GroupStatus) Leader {
 // anywhere else, so that a load balancer can route by it. If the request asks so, a quorum must
 // confirm it.
 func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
-	st, group := s.Node.Status(), cmp.Or(r.PathValue("group"), cluster.DefaultGroup)
+	group := cmp.Or(r.PathValue("group"), cluster.DefaultGroup)
+	only := cluster.Selection{Group: group}
+	st := s.Node.StatusOf(only)
 	g := GroupIn(st, group)
 	if g.Group == "" {
 		refuse(w, http.StatusNotFound, noElection(st.Node, group))
@@ -149,7 +163,7 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 			answer(w, l)
 			return
 		}
-		st = s.Node.Status()
+		st = s.Node.StatusOf(only)
 		g = GroupIn(st, group)
 	}
 	n := notLeader(st, g)

@@ -48,7 +48,15 @@ type Cluster struct {
 	admin             *pflag.Flag // the flag of Addrs; nil if no flags were registered
 	tokenFile, tlsDir string
 	credentials       admin.Credentials
-	figures           bool // ask for metrics too
+	figures           bool              // ask for metrics too
+	selection         cluster.Selection // the elections that nodes are to list
+}
+
+// of lets nodes list one election alone, until the function that it returns is called.
+func (c *Cluster) of(group string) (restore func()) {
+	before := c.selection
+	c.selection = cluster.Selection{Group: group}
+	return func() { c.selection = before }
 }
 
 // Register adds the flags.
@@ -191,7 +199,7 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := c.client(*a)
-	st, err := client.Status(bounded)
+	st, err := client.StatusOf(bounded, c.selection)
 	switch {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		a.Error = fmt.Sprintf("%s: does not answer within %s", a.via, askTimeout)
@@ -276,8 +284,13 @@ func noAnswerOf(silent []Answer) error {
 	return errors.New(text)
 }
 
-// Names returns the names of nodes and elections that the first node to answer knows.
-func (c *Cluster) Names(ctx context.Context) (nodes, groups []string, err error) {
+// namesOffered is the most names of elections that a prompt offers.
+const namesOffered = 100
+
+// Names returns the names of nodes, and of elections that begin so, that the first node to answer
+// knows.
+func (c *Cluster) Names(ctx context.Context, begun string) (nodes, groups []string, err error) {
+	c.selection = cluster.Selection{Prefix: begun, Limit: namesOffered}
 	err = c.walk(ctx, false, func(a Answer) bool {
 		if a.silent() {
 			return false

@@ -2,12 +2,14 @@ package ask
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,14 @@ func serve(t *testing.T, status *cluster.Status, told *[]string) {
 			}
 			*told = append(*told, note)
 		}
-		_ = json.NewEncoder(w).Encode(status)
+		shown := *status
+		if shown.Elections != nil { // it lists only what is asked for
+			only := r.URL.Query().Get("group")
+			shown.Groups = slices.DeleteFunc(slices.Clone(shown.Groups), func(g cluster.GroupStatus) bool {
+				return g.Group != cmp.Or(only, cluster.DefaultGroup)
+			})
+		}
+		_ = json.NewEncoder(w).Encode(shown)
 	}))
 	t.Cleanup(server.Close)
 	status.AdminAddr = strings.TrimPrefix(server.URL, "http://")
@@ -204,9 +213,22 @@ func TestOneElectionOfManyIsShown(t *testing.T) {
 		Group: "jobs", Role: "LEADER", Leader: "n1", Leading: true, Term: 9,
 		Voters: nodes[0].Groups[0].Voters,
 	})
-	_, err := at(nodes[0].AdminAddr).Status(t.Context(), "mail")
+	for _, n := range nodes { // too many to be listed
+		n.Elections = &cluster.Sums{Open: 40}
+	}
+	c := at(nodes[1].AdminAddr)
+	leader, err := c.Leader(t.Context(), "jobs")
+	require.NoError(t, err)
+	require.EqualValues(t, 9, leader.Term)
+	id, _, err := c.AtLeader(t.Context(), "jobs", false)
+	require.NoError(t, err)
+	require.EqualValues(t, "n1", id)
+	all, err := c.All(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, cluster.DefaultGroup, all[0].election().Group, "afterwards as ever")
+	_, err = at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "mail"})
 	require.ErrorAs(t, err, new(config.UsageError))
-	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), "jobs")
+	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "jobs"})
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))

@@ -70,6 +70,10 @@ func (s *scene) changeOne(name cluster.NodeID, what []string, value string) {
 		merge(a.Status)
 	case "election":
 		merge(&a.Status.Groups[0])
+	case "also": // in another election
+		var g cluster.GroupStatus
+		merge(&g)
+		a.Status.Groups = append(a.Status.Groups, g)
 	case "to":
 		id := cluster.NodeID(what[1])
 		i := slices.IndexFunc(a.Status.Members, func(m cluster.MemberStatus) bool { return m.Node == id })
@@ -121,6 +125,8 @@ func TestScenes(t *testing.T) {
 			switch d.Cmd {
 			case "status":
 				require.NoError(t, PrintStatus(&out, s.answers))
+			case "page":
+				require.NoError(t, PrintElections(&out, s.answers))
 			case "voters": // as a knows them
 				out.WriteString(VotersTable(*s.answers[0].Status, s.answers[0].election()))
 			case "json":

@@ -28,6 +28,7 @@ func (e NoLeaderError) Error() string {
 func (c *Cluster) search(
 	ctx context.Context, group string,
 ) (leader Answer, others, silent []Answer, err error) {
+	defer c.of(group)()
 	err = c.walk(ctx, false, func(a Answer) bool {
 		switch {
 		case a.silent():
@@ -99,6 +100,7 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 	case leader.answered():
 		return admin.LeaderIn(*leader.Status, group), nil
 	}
+	defer c.of(group)()
 	var named admin.Leader
 	for _, a := range others {
 		// Waiting for silent nodes took time: what this one said may be old.

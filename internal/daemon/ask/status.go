@@ -18,15 +18,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// Status returns the answers of all nodes, sorted by name. With a group, each status has that
-// election alone, and a node that takes no part in it has no status.
-func (c *Cluster) Status(ctx context.Context, group string) ([]Answer, error) {
+// Status returns the answers of all nodes, sorted by name, with the elections that are selected.
+// With a group, each status has that election alone, and a node that takes no part in it has no
+// status.
+func (c *Cluster) Status(ctx context.Context, sel cluster.Selection) ([]Answer, error) {
+	c.selection = sel
 	answers, err := c.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(answers, byName)
-	return ofGroup(answers, group)
+	return ofGroup(answers, sel.Group)
 }
 
 func ofGroup(answers []Answer, group string) ([]Answer, error) {
@@ -83,7 +85,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	for i := range lines {
 		lines[i] = tints[i].Sprint(lines[i])
 	}
-	lines = slices.Concat(lines, why.lines(), notes(answers))
+	lines = slices.Concat(lines, why.lines(), notes(answers), manyElections(answers))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }

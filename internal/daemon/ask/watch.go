@@ -19,9 +19,10 @@ import (
 // watchRetry is the pause before a lost node is asked again.
 const watchRetry = time.Second
 
-// Watch prints the transitions of all nodes until ctx ends. It follows each node as soon as another
-// one names it, whether it answers or not.
-func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
+// Watch prints the events of all nodes that a stream asks for until ctx ends. It follows each node
+// as soon as another one names it, whether it answers or not.
+func (c *Cluster) Watch(ctx context.Context, to io.Writer, only admin.Stream) error {
+	c.selection = cluster.Selection{Group: only.Group}
 	out := &viewer{people: console.New(to), votes: map[string]admin.RecordEvent{}}
 	if c.JSON {
 		out.programs = json.NewEncoder(to)
@@ -44,7 +45,7 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 			}
 			followed[one.Node] = true
 			if one.via != "" {
-				wg.Go(func() { c.watchOne(ctx, one, out) })
+				wg.Go(func() { c.watchOne(ctx, one, only, out) })
 			}
 		}
 		return false
@@ -56,10 +57,11 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 }
 
 // watchOne follows one node across its restarts.
-func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
+func (c *Cluster) watchOne(ctx context.Context, a Answer, only admin.Stream, out *viewer) {
 	client := c.client(a)
 	lost, first := false, true
 	stream := admin.Stream{
+		Group: only.Group, Prefix: only.Prefix, Kinds: only.Kinds,
 		Event: out.event, Record: out.record,
 		Voters: func(e admin.VotersEvent) {
 			out.show(e, e.Node, "change of voters of %s: %s", e.Group, e.Text)
@@ -74,7 +76,7 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 		Ready: func() {
 			if lost {
 				out.show(Answer{Node: a.Node, Addr: a.Addr}, a.Node, "answers again")
-			} else if st, err := client.Status(ctx); first && err == nil {
+			} else if st, err := client.StatusOf(ctx, c.selection); first && err == nil {
 				out.show(Answer{Node: a.Node, Addr: a.Addr, Status: &st}, a.Node, "%s", standings(st))
 			}
 			lost, first = false, false
@@ -159,6 +161,9 @@ func (v *viewer) tell(value any) bool {
 
 func standings(st cluster.Status) string {
 	var now []string
+	if st.Elections != nil {
+		now, st.Groups = append(now, sumsText(st.Elections)), nil
+	}
 	for _, g := range st.Groups {
 		now = append(now, fmt.Sprintf("%s in term %d (%s)", g.Role, g.Term, g.Explanation))
 	}

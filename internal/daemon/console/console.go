@@ -56,6 +56,9 @@ func (p *Printer) Transition(e admin.Event) {
 	default:
 		text += " by " + string(other)
 	}
+	if e.Transitions > 0 {
+		text = fmt.Sprintf("%-22s %s: %s %s", role, Count(e.Transitions, "election"), e.Reason, other)
+	}
 	if e.Missed > 0 {
 		text += fmt.Sprintf(" (missed before: %d)", e.Missed)
 	}

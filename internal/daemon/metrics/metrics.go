@@ -1,8 +1,9 @@
 // Package metrics exports the counts of a node to Prometheus. It keeps no counts of its own: each
 // scrape reads the node's Stats and Status once.
 //
-// The number of series is bounded, whatever the number of elections and members: see maxElections
-// and maxPeers. Sums include all elections. docs/metrics.md describes every metric.
+// The number of series is bounded, whatever the number of elections and members, and however often
+// these change: see maxElections and maxPeers. Sums include all elections. docs/metrics.md
+// describes every metric.
 package metrics
 
 import (
@@ -21,16 +22,16 @@ import (
 
 // Source is a node, such as *cluster.Node. Both methods must be safe for concurrent use.
 type Source interface {
-	Status() cluster.Status
-	Stats() cluster.Stats
+	StatusOf(cluster.Selection) cluster.Status
+	StatsOf(cluster.Selection) cluster.Stats
 }
 
 const (
 	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none of them, and
 	// waiting scrapes must not pile up.
 	maxScrapes = 8
-	// maxElections bounds the elections with series of their own, at most twenty-seven each: the
-	// default one, and the first of the others by name.
+	// maxElections bounds the elections with series of their own, at most twenty-seven each. If more
+	// are open, only the default one has: a choice of others would change, and leave series behind.
 	maxElections = 200
 	// maxPeers bounds the members with series of their own, eight each: the voters, and the first of
 	// the observers by name.
@@ -69,20 +70,15 @@ func (collector) Describe(out chan<- *prometheus.Desc) {
 type node struct {
 	status cluster.Status
 	stats  cluster.Stats
-	quorum int                     // the largest of all elections
-	listed []cluster.ElectionStats // those with series of their own
-	links  []netmesh.LinkStatus    // likewise
+	links  []netmesh.LinkStatus // those with series of their own
 }
 
 // Collect reads the node once.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	n := node{status: c.source.Status(), stats: c.source.Stats()}
-	for _, e := range n.stats.Elections {
-		n.quorum = max(n.quorum, e.Quorum)
+	n := node{
+		status: c.source.StatusOf(cluster.Selection{Group: cluster.DefaultGroup}),
+		stats:  c.source.StatsOf(cluster.Selection{Few: maxElections}),
 	}
-	n.listed = firstOf(n.stats.Elections, maxElections, func(e cluster.ElectionStats) bool {
-		return e.Group == cluster.DefaultGroup
-	})
 	votes := map[cluster.NodeID]bool{}
 	for _, m := range n.status.Members {
 		votes[m.Node] = m.Voter
@@ -153,16 +149,11 @@ func single[T number](kind prometheus.ValueType, name, help string, read func(*n
 	return newMetric(kind, name, help, nil, func(n *node, out output) { out.value(float64(read(n))) })
 }
 
-// sum is a metric without labels: the sum over all elections, also those that are not listed.
+// sum is a metric without labels, of all elections, also those without series of their own.
 func sum[T number](
-	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,
+	kind prometheus.ValueType, name, help string, read func(*cluster.Sums) T,
 ) metric {
-	return single(kind, name, help, func(n *node) (total T) {
-		for _, e := range n.stats.Elections {
-			total += read(e)
-		}
-		return total
-	})
+	return single(kind, name, help, func(n *node) T { return read(&n.stats.Sums) })
 }
 
 // perElection is a metric of each listed election.
@@ -170,7 +161,7 @@ func perElection[T number](
 	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,
 ) metric {
 	return newMetric(kind, name, help, []string{"group"}, func(n *node, out output) {
-		for _, e := range n.listed {
+		for _, e := range n.stats.Elections {
 			out.value(float64(read(e)), e.Group)
 		}
 	})
@@ -190,9 +181,9 @@ func perProbe(
 // perRecord is a metric of each listed election in which a record was ever written.
 func perRecord(name, help string, read func(*cluster.RecordStatus) float64) metric {
 	return newMetric(gauge, name, help, []string{"group"}, func(n *node, out output) {
-		for _, g := range n.status.Groups[:min(len(n.status.Groups), maxElections)] { // as listed
-			if g.Record != nil {
-				out.value(read(g.Record), g.Group)
+		for _, e := range n.stats.Elections {
+			if e.Record != nil {
+				out.value(read(e.Record), e.Group)
 			}
 		}
 	})
@@ -205,7 +196,7 @@ func perQoS(
 ) metric {
 	return newMetric(gauge, name, help, append([]string{"group"}, labels...),
 		func(n *node, out output) {
-			for _, e := range n.listed {
+			for _, e := range n.stats.Elections {
 				if e.QoS != nil {
 					read(e.QoS, func(v float64, labels ...string) {
 						out.value(v, append([]string{e.Group}, labels...)...)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -34,8 +35,8 @@ type told struct {
 	stats  cluster.Stats
 }
 
-func (s told) Status() cluster.Status { return s.status }
-func (s told) Stats() cluster.Stats   { return s.stats }
+func (s told) StatusOf(cluster.Selection) cluster.Status { return s.status }
+func (s told) StatsOf(cluster.Selection) cluster.Stats   { return s.stats }
 
 // busy is a node of which every metric has something to say.
 func busy() told {
@@ -47,12 +48,7 @@ func busy() told {
 			Emergencies: []cluster.EmergencyStatus{{
 				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
 			}},
-			Probes: []health.Status{{Name: "disk", Fit: true, Failures: 2, Seconds: 0.004}},
-			Groups: []cluster.GroupStatus{{Group: "default", Record: &cluster.RecordStatus{
-				Accepted: lsn.LSN{Term: 5, Counter: 4}, Committed: lsn.LSN{Term: 5, Counter: 3},
-				ValueSize: 19, Voters: []cluster.Voter{{Node: "a"}, {Node: "b"}},
-				Behind: []cluster.NodeID{"b"}, Change: "add c", Configured: []cluster.NodeID{"a"},
-			}}},
+			Probes:    []health.Status{{Name: "disk", Fit: true, Failures: 2, Seconds: 0.004}},
 			Anomalies: map[string]int{"two-leaders": 1, "malformed": 2},
 			Refused:   map[string]uint64{"garbage": 3},
 		},
@@ -61,6 +57,11 @@ func busy() told {
 				Group: "default", Role: elector.Leader, Leader: "a", Term: 5,
 				LSN:     lsn.LSN{Term: 5, Counter: 12},
 				Leading: true, LeaseLeft: .75, Quorum: 2, Leaderships: 4, WorkOverdue: true, WorkEnds: 8,
+				Record: &cluster.RecordStatus{
+					Accepted: lsn.LSN{Term: 5, Counter: 4}, Committed: lsn.LSN{Term: 5, Counter: 3},
+					ValueSize: 19, Voters: []cluster.Voter{{Node: "a"}, {Node: "b"}},
+					Behind: []cluster.NodeID{"b"}, Change: "add c", Configured: []cluster.NodeID{"a"},
+				},
 				QoS: &cluster.QoSStatus{
 					Asked: detector.QoS{Detect: 250 * time.Millisecond, Mistakes: detector.Recurrence(time.Hour),
 						Accuracy: .99},
@@ -68,6 +69,11 @@ func busy() told {
 					Detect: .2, Mistakes: 3700, Accuracy: .999, Met: true,
 				},
 			}},
+			Sums: cluster.Sums{
+				Open: 1, Roles: map[string]int{"LEADER": 1}, Leading: 1, WorkOverdue: 1, WorkEnds: 8,
+				LongestWithout: 1.5, HighestTerm: 5, Quorum: 2,
+				VotersBehind: 1, VotersChange: 1,
+			},
 			Links: []netmesh.LinkStatus{{
 				Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: 3 * time.Millisecond, Loss: .25,
 				Queued:   9,
@@ -141,21 +147,40 @@ func TestALinkThatIsDownHasNoPings(t *testing.T) {
 	require.NotContains(t, said, "bmqelect_link_loss_ratio{")
 }
 
-func TestManyElectionsAreBoundedAndStillInTheSums(t *testing.T) {
-	var s told
-	for i := range maxElections + 50 {
-		s.stats.Elections = append(s.stats.Elections,
-			cluster.ElectionStats{Group: fmt.Sprintf("a%04d", i), Role: elector.Follower})
+// TestTheSeriesOfElectionsAreBounded opens and closes elections on a real node: as long as more
+// than maxElections are open, only the default one has series, and the sums have all.
+func TestTheSeriesOfElectionsAreBounded(t *testing.T) {
+	node, err := cluster.Start(t.Context(), cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a", "b"}, DataDir: t.TempDir(), MeshAddr: "127.0.0.1:0",
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
+	var others []*cluster.Election
+	for _, c := range []struct{ open, listed int }{
+		{1, 1}, {2, 2}, {maxElections, maxElections}, {maxElections + 1, 1},
+		{maxElections, maxElections},
+	} {
+		for len(others)+1 < c.open {
+			e, err := node.Election(fmt.Sprintf("a%04d", len(others)), cluster.ElectionConfig{})
+			require.NoError(t, err)
+			others = append(others, e)
+		}
+		for len(others)+1 > c.open {
+			require.NoError(t, others[len(others)-1].Close(t.Context()))
+			others = others[:len(others)-1]
+		}
+		w := httptest.NewRecorder()
+		Handler(node, nil).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		said := w.Body.String()
+		for _, name := range []string{"role", "has_leader", "term", "leaderships_total"} {
+			require.Equal(t, c.listed, strings.Count(said, "\nbmqelect_"+name+"{"), "%s of %d", name, c.open)
+		}
+		require.Contains(t, said, `bmqelect_role{group="default"} 1`)
+		require.Contains(t, said, fmt.Sprintf("\nbmqelect_elections_unlisted %d\n", c.open-c.listed))
+		require.Contains(t, said, fmt.Sprintf("\nbmqelect_elections_without_leader %d\n", c.open))
+		require.Contains(t, said, fmt.Sprintf("\nbmqelect_elections{role=\"FOLLOWER\"} %d\n", c.open))
+		require.NotContains(t, said, "bmqelect_elections_without_leader_longest_seconds 0\n")
 	}
-	s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: cluster.DefaultGroup,
-		Role: elector.Leader, Leader: "a"})
-	said := scrape(t, s)
-	require.Equal(t, maxElections, strings.Count(said, "\nbmqelect_role{"))
-	require.Contains(t, said, `bmqelect_role{group="default"} 3`, "whatever its name, it is the first")
-	require.Contains(t, said, `bmqelect_role{group="a0000"} 1`)
-	require.NotContains(t, said, fmt.Sprintf(`group="a%04d"`, maxElections-1))
-	require.Contains(t, said, "\nbmqelect_elections_unlisted 51\n")
-	require.Contains(t, said, fmt.Sprintf("\nbmqelect_elections_without_leader %d\n", maxElections+50))
 }
 
 func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
@@ -221,10 +246,10 @@ func TestScrapesOfANodeThatHangsDoNotPileUp(t *testing.T) {
 // stuck is a node whose driver does not answer before it is freed.
 type stuck struct{ asked, freed chan struct{} }
 
-func (s stuck) Status() cluster.Status {
+func (s stuck) StatusOf(cluster.Selection) cluster.Status {
 	s.asked <- struct{}{}
 	<-s.freed
 	return cluster.Status{}
 }
 
-func (stuck) Stats() cluster.Stats { return cluster.Stats{} }
+func (stuck) StatsOf(cluster.Selection) cluster.Stats { return cluster.Stats{} }

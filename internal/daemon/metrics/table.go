@@ -46,9 +46,9 @@ var metrics = []metric{
 		func(n *node) int { return n.stats.Voters }),
 	single(gauge, "spare_voters",
 		"Reachable voters beyond the largest quorum; below 0 there is no quorum.",
-		func(n *node) int { return n.stats.VotersReachable - n.quorum }),
+		func(n *node) int { return n.stats.VotersReachable - n.stats.Sums.Quorum }),
 	single(gauge, "spare_voters_configured", "Spare voters when every voter is reachable.",
-		func(n *node) int { return n.stats.Voters - n.quorum }),
+		func(n *node) int { return n.stats.Voters - n.stats.Sums.Quorum }),
 
 	perProbe(gauge, "probe_up", "1 if a health probe finds this node fit to lead, 0 if not.",
 		func(s health.Status) float64 { return float64(truth(s.Fit)) }),
@@ -136,24 +136,33 @@ var metrics = []metric{
 
 	newMetric(gauge, "elections", "Open elections by the node's role.", []string{"role"},
 		func(n *node, out output) {
-			roles := map[elector.Role]float64{}
-			for _, e := range n.stats.Elections {
-				roles[e.Role]++
-			}
 			for r := elector.Dormant; r <= elector.Leader; r++ {
-				out.value(roles[r], r.String())
+				out.value(float64(n.stats.Sums.Roles[r.String()]), r.String())
 			}
 		}),
+	sum(gauge, "elections_leading", "Open elections that this node leads with a valid lease.",
+		func(s *cluster.Sums) int { return s.Leading }),
 	sum(gauge, "elections_without_leader", "Open elections in which the node knows no leader.",
-		func(e cluster.ElectionStats) int { return truth(e.Leader == "") }),
+		func(s *cluster.Sums) int { return s.WithoutLeader }),
+	sum(gauge, "elections_without_leader_longest_seconds",
+		"Longest time for which the node has known no leader; 0 if it knows all.",
+		func(s *cluster.Sums) cluster.Seconds { return s.LongestWithout }),
+	sum(gauge, "elections_term_highest", "Highest term of the open elections.",
+		func(s *cluster.Sums) uint64 { return uint64(s.HighestTerm) }),
+	sum(gauge, "elections_voters_behind",
+		"Elections that this node leads and in which a voter lacks the newest record.",
+		func(s *cluster.Sums) int { return s.VotersBehind }),
+	sum(gauge, "elections_voters_change",
+		"Elections that this node leads and whose voters are being changed.",
+		func(s *cluster.Sums) int { return s.VotersChange }),
 	single(gauge, "elections_unlisted", "Open elections without series of their own.",
-		func(n *node) int { return len(n.stats.Elections) - len(n.listed) }),
+		func(n *node) int { return n.stats.Sums.Open - len(n.stats.Elections) }),
 	sum(gauge, "guarded_work_overdue",
 		"Elections whose guarded work goes on after the leadership.",
-		func(e cluster.ElectionStats) int { return truth(e.WorkOverdue) }),
+		func(s *cluster.Sums) int { return s.WorkOverdue }),
 	sum(counter, "work_ends_total",
 		"Times that an election's work ended although nobody told it to.",
-		func(e cluster.ElectionStats) uint64 { return e.WorkEnds }),
+		func(s *cluster.Sums) uint64 { return s.WorkEnds }),
 	newMetric(counter, "leader_changes_total",
 		"Changes of the leader, to none included, over all elections.", []string{"reason"},
 		func(n *node, out output) {

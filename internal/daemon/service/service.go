@@ -179,7 +179,7 @@ func watchForDuplicate(node *cluster.Node, log hclog.Logger) {
 		case <-node.Done():
 			return
 		case now := <-look.C:
-			st := node.Status()
+			st := node.StatusOf(cluster.Selection{Group: cluster.DefaultGroup})
 			for _, m := range st.Members {
 				if m.Voter && m.Link == "up" {
 					return

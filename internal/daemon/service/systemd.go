@@ -29,7 +29,7 @@ func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 		}
 	}
 	sub := node.Subscribe(statusBuffer) // before the status is read, so that no transition is missed
-	now := node.Status().Groups[0]
+	now := node.Default().Status()
 	warn(notify("READY=1\n" + statusLine(now.Role, now.Leader, now.Term)))
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -39,8 +39,11 @@ func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 			}
 		}
 	})
-	// Status waits for the driver: a node whose driver hangs gives no sign of life.
-	go giveSigns(context.Background(), func() bool { return node.Status().Failure == "" }, warn)
+	// Lookup waits for the driver: a node whose driver hangs gives no sign of life.
+	go giveSigns(context.Background(), func() bool {
+		_, _ = node.Lookup(cluster.DefaultGroup)
+		return node.Err() == nil
+	}, warn)
 	return func() {
 		sub.Close()
 		wg.Wait()

@@ -1,0 +1,72 @@
+package shards_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster/shards"
+)
+
+// Nodes leave and come back a hundred times: killed, stopped or cut off. Work never overlaps,
+// each planned move makes the loads more equal (the world checks both), and in the end nothing
+// moves. The seed is printed; BMQELECT_SEED repeats it.
+func TestAHundredRoundsOfLeavingAndJoining(t *testing.T) {
+	random := shards.Seeded(t)
+	inWorld(t, five, shards.Config{N: 17, MaxMoves: 3}, func(t *testing.T, w *world) {
+		w.awaitAll()
+		for range 100 {
+			w.round(random)
+		}
+		for _, id := range five {
+			if !slices.Contains(w.Running(), id) {
+				w.back(id)
+			}
+		}
+		time.Sleep(30 * hold)
+		w.requireEven(5)
+		before, planned := w.owners(), w.planned
+		require.Greater(t, planned, 20, "the balance had something to do")
+		time.Sleep(30 * time.Minute)
+		require.Equal(t, before, w.owners())
+		require.Equal(t, planned, w.planned)
+	})
+}
+
+// round lets a node leave, or one or two that are down come back, and some time pass: less and more
+// than Hold. A quorum stays.
+func (w *world) round(random *rand.Rand) {
+	running := w.Running()
+	id := running[random.IntN(len(running))]
+	switch random.IntN(4) {
+	case 0:
+		if len(running) > 3 {
+			w.crash(id)
+		}
+	case 1:
+		if len(running) > 3 {
+			w.stop(id)
+		}
+	case 2:
+		if len(running) > 3 {
+			w.setUp(id, false)
+			w.Isolate(id)
+			time.Sleep(time.Duration(random.Int64N(int64(hold))))
+			w.Heal()
+			w.awaitAll()
+			w.setUp(id, true)
+		}
+	default:
+		for _, id := range five {
+			if !slices.Contains(running, id) && random.IntN(2) == 0 {
+				w.back(id)
+			}
+		}
+	}
+	w.awaitAll()
+	time.Sleep(time.Duration(random.Int64N(int64(3 * hold))))
+	w.awaitAll()
+}

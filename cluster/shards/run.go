@@ -1,0 +1,315 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// look is how often the loads are compared.
+const look = time.Second
+
+// Run works on the shards that this node leads, until ctx ends: then Work is told to stop and
+// waited for, the shards are handed over, and Run returns nil. Otherwise its error says why the
+// node or an election has ended, wraps cluster.ErrCampaigning if another Run has the same shards,
+// or is a *cluster.PanicError of Work or Open, after all other Work has ended.
+//
+// The elections stay open afterwards, so that this node still votes for the shards of others, until
+// the node is closed. Run may be called again. A Work that never returns keeps Run from returning,
+// but not its shard from moving when the lease ends.
+func Run(ctx context.Context, node *cluster.Node, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &runner{
+		cfg: cfg, node: node, self: node.Status().Node, ctx: work,
+		all: make([]shard, len(cfg.Names)), byGroup: make(map[string]int, len(cfg.Names)),
+		starts: make(chan struct{}, cfg.MaxStarts), ended: make(chan ending, cfg.MaxStarts),
+		moved: make(chan move), shunned: map[cluster.NodeID]time.Time{},
+		balance: hysteresis{margin: cfg.Margin, hold: cfg.Hold},
+	}
+	// The reader is fast, so the events of one fail-over fit; refresh follows what did not.
+	events := node.Subscribe(len(cfg.Names) + 64)
+	defer events.Close()
+	if err = r.open(); err == nil {
+		err = r.watch(events)
+	}
+	cancel(err)
+	for r.running > 0 || r.moving > 0 {
+		select {
+		case e := <-r.ended:
+			r.running--
+			err = cmp.Or(err, e.err)
+		case <-r.moved:
+			r.moving--
+		}
+	}
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
+		return fmt.Errorf("shards of node %s: %w", r.self, err)
+	}
+	return nil
+}
+
+// runner is one Run. The goroutine that calls Run owns it, except for the channels.
+type runner struct {
+	cfg  Config
+	node *cluster.Node
+	self cluster.NodeID
+	ctx  context.Context // ends when Work is to stop for good
+
+	all     []shard
+	byGroup map[string]int // the index in all, by the election's name
+	running int            // elections in which this node campaigns or works
+	ended   chan ending
+	starts  chan struct{} // holds an element for each Open that runs
+
+	balance hysteresis
+	moving  int // transfers that are under way
+	moved   chan move
+	shunned map[cluster.NodeID]time.Time // nodes that get nothing, until when
+}
+
+type shard struct {
+	election *cluster.Election
+	stands   time.Time      // from then on this node campaigns
+	running  bool           // it does
+	leader   cluster.NodeID // as this node sees it; "" for none
+	owner    cluster.NodeID // the newest leader
+	since    time.Time      // when it became that
+	given    cluster.NodeID // to whom this node handed it over last
+}
+
+// ending is the end of a campaign, or of the last work, in a shard.
+type ending struct {
+	shard int
+	err   error
+}
+
+// move is the result of a transfer.
+type move struct {
+	to  cluster.NodeID
+	err error
+}
+
+// paced is when the nth election is stood for, so that thousands do not wait for each other's
+// messages until all of them have failed.
+func paced(n int) time.Duration { return time.Duration(n) * time.Second / 500 }
+
+// open opens all elections. A node that is not the first in rank stands when those before it had
+// time to be elected, or at once where it hears of a leader.
+func (r *runner) open() error {
+	voters := r.node.Default().Status().Voters
+	t := r.cfg.Election.Timing
+	step := t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult
+	step += paced(len(r.all) / max(len(voters), 1))
+	before := make([]int, len(voters)+1) // shards in which this node has each rank
+	for i, name := range r.cfg.Names {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		group, cfg := r.cfg.Prefix+name, r.cfg.Election
+		cfg.Priority = score(group, r.self)
+		e, err := r.node.Election(group, cfg)
+		if errors.Is(err, cluster.ErrOpen) {
+			e, err = r.node.Lookup(group) // an earlier Run opened it
+		}
+		if err != nil {
+			return err
+		}
+		e.SetPrepared(true) // so that a leader names who follows it: the next in rank
+		rank := max(slices.Index(ranked(group, voters), r.self), 0)
+		wait := time.Duration(rank)*step + paced(before[rank])
+		r.all[i] = shard{election: e, stands: time.Now().Add(wait)}
+		r.byGroup[group] = i
+		before[rank]++
+	}
+	r.refresh()
+	return nil
+}
+
+// refresh finds out who leads each shard.
+func (r *runner) refresh() {
+	for i := range r.all {
+		r.see(i, r.all[i].election.Status().Leader)
+	}
+}
+
+// watch follows who leads, until ctx ends or something fails.
+func (r *runner) watch(events *cluster.Subscription) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	r.lookAround()
+	for {
+		select {
+		case e, open := <-events.Events():
+			i, ours := r.byGroup[e.Group]
+			switch {
+			case !open:
+				return cmp.Or(r.node.Err(), cluster.ErrClosed)
+			case ours:
+				r.see(i, e.Leader)
+			}
+			if e.Missed > 0 {
+				r.refresh()
+			}
+		case e := <-r.ended:
+			if err := r.end(e); err != nil {
+				return err
+			}
+		case m := <-r.moved:
+			r.note(m)
+		case <-tick.C:
+			r.lookAround()
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// distrust is how many times Hold a node gets nothing from this one that lost a shard soon after it
+// got it from here: Work fails there, or the node does. Otherwise shards would go back and forth.
+const distrust = 10
+
+// see notes who leads a shard.
+func (r *runner) see(i int, leader cluster.NodeID) {
+	s, now := &r.all[i], time.Now()
+	s.leader = leader
+	if leader == "" {
+		return
+	}
+	if s.owner != leader {
+		if s.owner == s.given && now.Sub(s.since) < r.cfg.Hold {
+			r.shunned[s.owner] = now.Add(distrust * r.cfg.Hold)
+		}
+		s.owner, s.since = leader, now
+	}
+	r.campaign(s)
+}
+
+// campaign works on a shard whenever this node leads it, from now on.
+func (r *runner) campaign(s *shard) {
+	if s.running {
+		return
+	}
+	s.running = true
+	r.running++
+	i := r.byGroup[s.election.Group()]
+	s.election.RunFunc(r.ctx, func(ctx context.Context, l *cluster.Leadership) error {
+		return r.work(ctx, Shard{Name: r.cfg.Names[i], Number: i, Leadership: l})
+	}, func(err error) { r.ended <- ending{i, err} })
+}
+
+func (r *runner) work(ctx context.Context, s Shard) error {
+	if r.cfg.Open != nil {
+		if err := r.start(ctx, s); err != nil {
+			return err
+		}
+	}
+	return r.cfg.Work(ctx, s)
+}
+
+// start opens a shard when fewer than MaxStarts others are being opened.
+func (r *runner) start(ctx context.Context, s Shard) error {
+	select {
+	case r.starts <- struct{}{}:
+		defer func() { <-r.starts }()
+		return r.cfg.Open(ctx, s)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end notes that this node does not campaign in a shard any more. The error ends Run.
+func (r *runner) end(e ending) error {
+	s := &r.all[e.shard]
+	r.running--
+	switch {
+	case errors.Is(e.err, cluster.ErrNotCandidate): // it may become one
+		s.running, s.stands = false, time.Now().Add(10*look)
+	case errors.Is(e.err, cluster.ErrResigned): // it was told to stay out
+	default:
+		return e.err
+	}
+	return nil
+}
+
+// lookAround campaigns where it is time to, and hands shards over.
+func (r *runner) lookAround() {
+	now := time.Now()
+	var mine []int // may move
+	for i := range r.all {
+		s := &r.all[i]
+		if !now.Before(s.stands) {
+			r.campaign(s)
+		}
+		if s.leader == r.self && now.Sub(s.since) >= r.cfg.Hold {
+			mine = append(mine, i)
+		}
+	}
+	if len(mine) == 0 || r.moving > 0 {
+		return
+	}
+	room := r.cfg.MaxMoves
+	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
+		suits := func(i int) int { return score(r.all[i].election.Group(), h.to) }
+		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
+		count := min(h.count, room, len(mine))
+		for _, i := range mine[:count] {
+			r.all[i].given = h.to
+			r.transfer(r.all[i].election, h.to)
+		}
+		mine, room = mine[count:], room-count
+	}
+}
+
+// surplus is what this node is to hand over now, to the nodes that follow it.
+func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
+	loads := map[cluster.NodeID]int{r.self: 0}
+	for _, id := range followers {
+		if id == r.self || !now.Before(r.shunned[id]) {
+			loads[id] = 0
+		}
+	}
+	for i := range r.all {
+		if _, counts := loads[r.all[i].leader]; counts {
+			loads[r.all[i].leader]++
+		}
+	}
+	before := r.balance.giving
+	hand := r.balance.step(now, loads, r.self)
+	if r.balance.giving != before {
+		r.cfg.Logger.Info("balance of shards",
+			"node", r.self, "hands-over", r.balance.giving, "loads", loads)
+	}
+	return hand
+}
+
+// moveTime is how long a transfer may take. One that takes longer goes on, and others begin.
+const moveTime = time.Minute
+
+func (r *runner) transfer(e *cluster.Election, to cluster.NodeID) {
+	r.moving++
+	go func() {
+		ctx, cancel := context.WithTimeout(r.ctx, moveTime)
+		defer cancel()
+		r.moved <- move{to, e.Transfer(ctx, to)}
+	}()
+}
+
+// note notes the result of a transfer.
+func (r *runner) note(m move) {
+	r.moving--
+	if m.err == nil || errors.Is(m.err, cluster.ErrNotLeader) {
+		return
+	}
+	r.shunned[m.to] = time.Now().Add(r.cfg.Hold)
+	r.cfg.Logger.Info("a shard was not handed over", "node", r.self, "error", m.err)
+}

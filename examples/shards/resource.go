@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/shards"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// resource is what all shards write to. It refuses old tokens, and notices who works at once.
+type resource struct {
+	shards []file
+
+	mu                        sync.Mutex // guards the counts
+	writes, refused, overlaps int
+}
+
+// file is what one shard writes to.
+type file struct {
+	mu    sync.Mutex
+	fence lsn.Fence
+	owner cluster.NodeID // who works now; "" for nobody
+}
+
+func newResource(n int) *resource { return &resource{shards: make([]file, n)} }
+
+// work is the work of a shard's owner: it writes every few seconds, each time with a new token.
+func (r *resource) work(ctx context.Context, id cluster.NodeID, s shards.Shard) error {
+	r.enter(id, s.Number)
+	defer r.leave(s.Number)
+	for {
+		token, err := s.Token()
+		if err != nil {
+			return err // the lease has ended
+		}
+		if err := r.write(s.Number, token); err != nil {
+			return err // a newer owner has written
+		}
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *resource) enter(id cluster.NodeID, shard int) {
+	f := &r.shards[shard]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.owner != "" {
+		r.count(&r.overlaps)
+	}
+	f.owner = id
+}
+
+func (r *resource) leave(shard int) {
+	f := &r.shards[shard]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owner = ""
+}
+
+func (r *resource) write(shard int, token lsn.LSN) error {
+	f := &r.shards[shard]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.fence.AdmitNew(token); err != nil {
+		r.count(&r.refused)
+		return err
+	}
+	r.count(&r.writes)
+	return nil
+}
+
+func (r *resource) count(n *int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*n++
+}
+
+// owners says who works on each shard.
+func (r *resource) owners() (all []cluster.NodeID) {
+	for i := range r.shards {
+		f := &r.shards[i]
+		f.mu.Lock()
+		all = append(all, f.owner)
+		f.mu.Unlock()
+	}
+	return all
+}
+
+// loads says on how many shards each node works, and how many have nobody.
+func (r *resource) loads() (loads map[cluster.NodeID]int, without int) {
+	loads = map[cluster.NodeID]int{}
+	for _, id := range r.owners() {
+		loads[id]++
+	}
+	without = loads[""]
+	delete(loads, "")
+	return loads, without
+}
+
+// verdict is an error if two nodes worked on a shard at once.
+func (r *resource) verdict(out io.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(out, "%d writes, %d refused, %d overlaps\n", r.writes, r.refused, r.overlaps)
+	if r.overlaps > 0 {
+		return errors.New("two nodes worked on a shard at once")
+	}
+	return nil
+}
