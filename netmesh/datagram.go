@@ -3,165 +3,94 @@ package netmesh
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hmac"
+	"crypto/hkdf"
 	"crypto/sha256"
-	"crypto/subtle"
-	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 )
 
-// A datagram has a fixed form; all numbers are big endian:
-//
-//	 0  version of this form, 1
-//	 1  datagramKind
-//	 2  session
-//	10  sequence of the beat, or of the one that is answered
-//	18  what it says: see wireBeat.body and wireAck.body
-//	    proof, 16 bytes
-//
-// With TLS the proof is the tag of AES-256-GCM: it covers all, and what the datagram says is
-// encrypted. Without TLS the proof is a secret of the handshake. It keeps out who has not seen that,
-// and not who reads along.
+// A datagram is a word behind 10 bytes, the version of this form, the wordKind and the session; 16
+// bytes that prove it follow. It is sealed by AES-256-GCM: what follows the sequence is encrypted,
+// what is before it is authenticated, and the sequence is the nonce.
 const (
 	datagramForm = 1
-	datagramHead = 18
-	maxDatagram  = datagramHead + 6*8 + proofSize
+	sequenceAt   = 10
+	datagramHead = sequenceAt + 8
+	sealSize     = 16
+	maxDatagram  = sequenceAt + 7*8 + sealSize
 )
-
-// datagramKind tells datagrams apart.
-type datagramKind uint8
-
-const (
-	beatDatagram datagramKind = iota
-	ackDatagram
-	datagramKinds
-)
-
-// datagramSizes are the lengths of the kinds of datagrams, in bytes.
-var datagramSizes = [datagramKinds]int{maxDatagram, datagramHead + 4*8 + proofSize}
 
 // readHead returns what the head of a datagram says; ok is false if no correct peer sends it.
-func readHead(packet []byte) (kind datagramKind, session, sequence uint64, ok bool) {
-	if len(packet) < datagramHead || packet[0] != datagramForm ||
-		packet[1] >= byte(datagramKinds) || len(packet) != datagramSizes[packet[1]] {
+func readHead(packet []byte) (kind wordKind, session, sequence uint64, ok bool) {
+	if len(packet) < datagramHead || packet[0] != datagramForm || packet[1] >= byte(wordKinds) ||
+		len(packet) != sequenceAt+wordSizes[packet[1]]+sealSize {
 		return 0, 0, 0, false
 	}
 	number := binary.BigEndian
-	return datagramKind(packet[1]), number.Uint64(packet[2:]), number.Uint64(packet[10:]), true
+	return wordKind(packet[1]), number.Uint64(packet[2:]), number.Uint64(packet[sequenceAt:]), true
 }
 
-// body appends what the datagram of a beat says.
-func (w *wireBeat) body(to []byte) []byte {
-	return appendNumbers(to, uint64(w.SentAt), w.Datagrams, uint64(w.Period), uint64(w.Late),
-		w.Revision, w.Hash)
-}
-
-// body appends what the datagram of an ack says.
-func (w *wireAck) body(to []byte) []byte {
-	return appendNumbers(to, uint64(w.SentAt), w.Datagrams, w.Revision, uint64(w.Wanted))
-}
-
-func appendNumbers(to []byte, numbers ...uint64) []byte {
-	for _, n := range numbers {
-		to = binary.BigEndian.AppendUint64(to, n)
-	}
-	return to
-}
-
-// readBeat and readAck are the opposite of body. The bodies have the lengths of their kinds.
-func readBeat(sequence uint64, body []byte) wireBeat {
-	at := func(i int) uint64 { return binary.BigEndian.Uint64(body[8*i:]) }
-	return wireBeat{Sequence: sequence, SentAt: int64(at(0)), Datagrams: at(1),
-		Period: int64(at(2)), Late: int64(at(3)), Revision: at(4), Hash: at(5)}
-}
-
-func readAck(sequence uint64, body []byte) wireAck {
-	at := func(i int) uint64 { return binary.BigEndian.Uint64(body[8*i:]) }
-	return wireAck{Sequence: sequence, SentAt: int64(at(0)), Datagrams: at(1), Revision: at(2),
-		Wanted: int64(at(3))}
-}
-
-// seals makes, or checks, the proofs of the datagrams of one kind in one direction. Each has a key
-// of its own, or beat n and ack n of one end would have one key and one nonce. Not for concurrent
-// use.
+// seals are the keys of one direction. Each kind of word has its own, or beat n and ack n of one
+// end would have one key and one nonce. Not for concurrent use.
 type seals struct {
-	aead   cipher.AEAD // nil without TLS
-	secret [proofSize]byte
-	nonce  [12]byte // a field, because a local variable would escape to the heap
+	aead  [wordKinds]cipher.AEAD
+	nonce [12]byte // a field, because a local variable would escape to the heap
 }
 
-// directions are the seals of what one end sends and of what it receives, by kind.
-type directions struct{ out, in [datagramKinds]seals }
+// keyLabel needs no registration: RFC 5705, section 4.
+const keyLabel = "EXPERIMENTAL-bmqelect-beats"
 
-const (
-	// exporterLabel needs no registration: RFC 5705, section 4.
-	exporterLabel = "EXPERIMENTAL-bmqelect-beats"
-	secretSize    = 32
-)
-
-// newDirections makes the seals of a session. The secrets come from its TLS connection, or from the
-// key that the handshake has told both ends. Both ends make the same ones; out of the dialer are in
-// of the acceptor.
-func newDirections(session uint64, key []byte, over *tls.ConnectionState, dialed bool) (
-	d directions, err error,
-) {
-	var secrets []byte
-	if over != nil {
-		secrets, err = over.ExportKeyingMaterial(exporterLabel, nil, 2*int(datagramKinds)*secretSize)
-		if err != nil {
-			return d, fmt.Errorf("keys for datagrams: %w", err)
-		}
+// makeSeals makes the seals of what a link sends and of what it receives. The keys come from the
+// TLS connection. Without TLS they come from the key that the handshake has told both ends: they
+// keep out all who have not read that.
+func (l *link) makeSeals(h *handshake) (out, in seals, err error) {
+	const size = 32
+	var keys []byte
+	if s, ok := h.conn.(*secured); ok {
+		state := s.ConnectionState()
+		keys, err = state.ExportKeyingMaterial(keyLabel, nil, 2*int(wordKinds)*size)
+	} else {
+		keys, err = hkdf.Key(sha256.New, l.key, nil, keyLabel, 2*int(wordKinds)*size)
 	}
-	ways := [2]*[datagramKinds]seals{&d.out, &d.in}
-	if !dialed {
-		ways[0], ways[1] = ways[1], ways[0]
+	if err != nil {
+		return out, in, fmt.Errorf("keys of datagrams: %w", err)
 	}
-	for w, way := range ways {
-		for kind := range way {
-			n := w*len(way) + kind
-			if over == nil {
-				mac := hmac.New(sha256.New, key)
-				mac.Write(append(binary.BigEndian.AppendUint64([]byte("datagrams"), session), byte(n)))
-				copy(way[kind].secret[:], mac.Sum(nil))
-				continue
-			}
-			block, err := aes.NewCipher(secrets[n*secretSize:][:secretSize])
+	dialer, acceptor := &out, &in
+	if !l.dialed {
+		dialer, acceptor = acceptor, dialer
+	}
+	for kind := range wordKinds {
+		for _, from := range [...]*seals{dialer, acceptor} {
+			block, err := aes.NewCipher(keys[:size])
 			if err == nil {
-				way[kind].aead, err = cipher.NewGCM(block)
+				from.aead[kind], err = cipher.NewGCM(block)
 			}
 			if err != nil {
-				return d, fmt.Errorf("keys for datagrams: %w", err)
+				return out, in, fmt.Errorf("keys of datagrams: %w", err)
 			}
+			keys = keys[size:]
 		}
 	}
-	return d, nil
+	return out, in, nil
 }
 
-// seal completes a datagram that has all except its proof. It must be called once only for a
-// sequence, because that is the nonce.
-func (s *seals) seal(packet []byte) []byte {
-	if s.aead == nil {
-		return append(packet, s.secret[:]...)
-	}
-	copy(s.nonce[4:], packet[10:datagramHead])
-	head, says := packet[:datagramHead], packet[datagramHead:]
-	return s.aead.Seal(head, s.nonce[:], says, head)
+// seal appends the datagram of a word to an empty buffer. It must be called only once for a
+// sequence of a kind, which is the nonce.
+func (s *seals) seal(to []byte, session uint64, w *word) []byte {
+	to = binary.BigEndian.AppendUint64(append(to, datagramForm, byte(w.kind)), session)
+	to = w.append(to)
+	copy(s.nonce[4:], to[sequenceAt:datagramHead])
+	return s.aead[w.kind].Seal(to[:datagramHead], s.nonce[:], to[datagramHead:], to[:datagramHead])
 }
 
-// open returns what a datagram says, or nil if its proof is wrong. It changes the datagram.
-func (s *seals) open(packet []byte) []byte {
-	if end := len(packet) - proofSize; s.aead == nil {
-		if subtle.ConstantTimeCompare(packet[end:], s.secret[:]) == 0 {
-			return nil
-		}
-		return packet[datagramHead:end]
-	}
-	copy(s.nonce[4:], packet[10:datagramHead])
-	says := packet[datagramHead:]
-	body, err := s.aead.Open(says[:0], s.nonce[:], says, packet[:datagramHead])
+// open returns the body of a datagram, or nil if the other end of the session has not made it. The
+// datagram is changed.
+func (s *seals) open(kind wordKind, packet []byte) []byte {
+	copy(s.nonce[4:], packet[sequenceAt:datagramHead])
+	sealed := packet[datagramHead:]
+	_, err := s.aead[kind].Open(sealed[:0], s.nonce[:], sealed, packet[:datagramHead])
 	if err != nil {
 		return nil
 	}
-	return body
+	return packet[sequenceAt : len(packet)-sealSize]
 }

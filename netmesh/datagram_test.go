@@ -2,9 +2,6 @@ package netmesh
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"encoding/binary"
 	"math"
 	"testing"
 	"time"
@@ -15,24 +12,15 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// packetOf is the datagram of a beat, or of an ack.
-func packetOf(s *seals, kind datagramKind, session, seq uint64, says []byte) []byte {
-	head := []byte{datagramForm, byte(kind)}
-	head = binary.BigEndian.AppendUint64(head, session)
-	head = binary.BigEndian.AppendUint64(head, seq)
-	return s.seal(append(head, says...))
-}
-
-func beatPacket(s *seals, session, seq uint64) []byte {
-	b := beat(seq)
-	w := wireBeatOf(&b)
-	return packetOf(s, beatDatagram, session, seq, w.body(nil))
-}
-
-func ackPacket(s *seals, session, seq uint64) []byte {
-	a := ackOf(seq)
-	w := wireAckOf(&a)
-	return packetOf(s, ackDatagram, session, seq, w.body(nil))
+// packetOf is the datagram of a beat or of an ack.
+func packetOf(s seals, kind wordKind, session, seq uint64) []byte {
+	w := word{kind: kind}
+	if kind == beatWord {
+		w.beat = beat(seq)
+	} else {
+		w.ack = ackOf(seq)
+	}
+	return s.seal(nil, session, &w)
 }
 
 // A datagram is checked by the key of its session, direction and kind, and all of it is.
@@ -43,55 +31,79 @@ func TestADatagramIsProvenByItsOwnKey(t *testing.T) {
 			session := a.session("b")
 			out, in := a.linkTo("b").pairs.seals, b.linkTo("a").inbox.seals
 			back, home := b.linkTo("a").pairs.seals, a.linkTo("b").inbox.seals
-			opens := func(s seals, packet []byte) bool { return s.open(bytes.Clone(packet)) != nil }
-			packets := map[datagramKind][]byte{
-				beatDatagram: beatPacket(&out[beatDatagram], session, 5),
-				ackDatagram:  ackPacket(&out[ackDatagram], session, 5),
+			opens := func(s seals, kind wordKind, packet []byte) bool {
+				return s.open(kind, bytes.Clone(packet)) != nil
 			}
-			for kind, packet := range packets {
+			sent := [wordKinds][]byte{
+				packetOf(out, beatWord, session, 5), packetOf(out, ackWord, session, 5),
+			}
+			for kind := range wordKinds {
+				packet := sent[kind]
 				require.LessOrEqual(t, len(packet), 200)
-				require.Len(t, packet, datagramSizes[kind])
-				require.True(t, opens(in[kind], packet))
-				require.False(t, opens(in[1-kind], packet), "a beat is no ack")
-				require.False(t, opens(home[kind], packet), "it may be sent back")
-				require.False(t, opens(back[kind], packet))
-				require.True(t, opens(home[kind], beatPacket(&back[kind], session, 5)))
+				require.LessOrEqual(t, len(packet), maxDatagram)
+				found, number, seq, ok := readHead(packet)
+				require.Equal(t, []any{kind, session, uint64(5), true}, []any{found, number, seq, ok})
+				require.True(t, opens(in, kind, packet))
+				require.False(t, opens(in, 1-kind, packet), "a beat is no ack")
+				require.False(t, opens(home, kind, packet), "it may be sent back")
+				require.False(t, opens(back, kind, packet))
+				require.True(t, opens(home, kind, packetOf(back, kind, session, 5)))
 				for i := range packet {
-					if spoilt := bytes.Clone(packet); a.cfg.TLS != nil || i >= len(packet)-proofSize {
-						spoilt[i]++
-						require.False(t, opens(in[kind], spoilt), "byte %d", i)
-					}
+					spoilt := bytes.Clone(packet)
+					spoilt[i]++
+					require.False(t, opens(in, kind, spoilt), "byte %d", i)
 				}
-			}
-			if a.cfg.TLS != nil {
-				says := packets[beatDatagram][datagramHead:]
-				require.False(t, bytes.Contains(says, bytes.Repeat([]byte{0xff}, 8)), "the hash is legible")
+				require.NotContains(t, string(packet[datagramHead:]), "\xff\xff\xff\xff\xff\xff")
 			}
 			a.resetLink("b")
 			time.Sleep(time.Minute)
-			next := b.linkTo("a").inbox.seals
-			require.False(t, opens(next[beatDatagram], packets[beatDatagram]), "another session")
+			require.False(t, opens(b.linkTo("a").inbox.seals, beatWord, sent[0]), "another session")
 		})
 	})
 }
 
-// What a beat and an ack say arrives by a datagram, and is checked as what comes on the stream.
-func TestDatagramsSayAll(t *testing.T) {
-	b := pair.Beat{Sequence: math.MaxUint64, SentAt: math.MaxInt64, Period: time.Hour,
-		Late: 3 * time.Microsecond, Revision: math.MaxUint64, Hash: 7}
-	a := pair.Ack{Sequence: 1, SentAt: 2, Revision: 3, Wanted: 4 * time.Second}
-	wb, wa := wireBeatOf(&b), wireAckOf(&a)
-	wb.Datagrams, wa.Datagrams = 8, 9
-	require.Equal(t, wb, readBeat(b.Sequence, wb.body(nil)))
-	require.Equal(t, wa, readAck(a.Sequence, wa.body(nil)))
+// What a beat and an ack say arrives, also if a later version says more.
+func TestWordsSurviveTheWire(t *testing.T) {
+	for _, w := range []word{
+		{kind: beatWord, came: 8, beat: pair.Beat{Sequence: math.MaxUint64, SentAt: math.MaxInt64,
+			Period: time.Hour, Late: 3, Revision: math.MaxUint64, Hash: math.MaxUint64}},
+		{kind: ackWord, came: 9, ack: pair.Ack{Sequence: 1, SentAt: 2, Revision: 3, Wanted: 4}},
+	} {
+		body := w.append(nil)
+		require.Len(t, body, wordSizes[w.kind])
+		got, err := readWord(w.kind, append(body, 1, 2, 3))
+		require.NoError(t, err)
+		require.Equal(t, w, got)
+	}
+}
 
-	i := &inbox{some: newWaker()}
-	wb.SentAt, wa.Wanted = 0, -1
-	for kind, says := range [][]byte{wb.body(nil), wa.body(nil)} {
-		packet := packetOf(&seals{}, datagramKind(kind), 1, 1, says)
-		c, ok := i.take(datagramKind(kind), 1, packet, time.Now())
-		require.False(t, ok)
-		require.Equal(t, causeMalformed, c)
+func TestMalformedWordsAreRefused(t *testing.T) {
+	for name, spoil := range map[string]func(*word){
+		"no sequence":     func(w *word) { w.beat.Sequence, w.ack.Sequence = 0, 0 },
+		"sent never":      func(w *word) { w.beat.SentAt, w.ack.SentAt = 0, 0 },
+		"sent before":     func(w *word) { w.beat.SentAt, w.ack.SentAt = -1, -1 },
+		"negative period": func(w *word) { w.beat.Period, w.ack.Wanted = -1, -1 },
+		"negative late":   func(w *word) { w.beat.Late, w.ack.Wanted = -1, -1 },
+	} {
+		for _, w := range []word{{kind: beatWord, beat: beat(1)}, {kind: ackWord, ack: ackOf(1)}} {
+			body := w.append(nil)
+			_, err := readWord(w.kind, body[:len(body)-1])
+			require.Equal(t, ReasonGarbage, reasonOf(err))
+			if spoil(&w); w.kind == beatWord {
+				w.ack = pair.Ack{}
+			} else {
+				w.beat = pair.Beat{}
+			}
+			_, err = readWord(w.kind, w.append(nil))
+			require.Equal(t, ReasonGarbage, reasonOf(err), name)
+			m, _, out := loner()
+			out.nonce = [12]byte{}
+			why, ok := m.takePacket(out.seal(nil, 77, &w), time.Now())
+			require.False(t, ok)
+			if w.sequence() != 0 {
+				require.Equal(t, droppedMalformed, why, name)
+			}
+		}
 	}
 }
 
@@ -135,78 +147,59 @@ func TestWhenADatagramCame(t *testing.T) {
 	require.Equal(t, now, cameAt(time.Time{}, now), "there is none")
 }
 
-// loner is a mesh with one session, which has no connection.
-func loner(tls bool) (m *Mesh, l *link, out *directions) {
-	l = &link{inbox: inbox{some: newWaker()}}
-	l.info.Session, l.key = 77, []byte("key")
-	d, _ := newDirections(77, l.key, nil, true)
-	theirs, _ := newDirections(77, l.key, nil, false)
-	if tls {
-		for kind := range d.out {
-			key := bytes.Repeat([]byte{byte(kind)}, secretSize)
-			d.out[kind].aead, theirs.in[kind].aead = gcm(key), gcm(key)
-		}
-	}
-	l.inbox.seals = theirs.in
-	m = &Mesh{}
+// loner is a mesh with one session, which has no connection, and the seals of its other end.
+func loner() (m *Mesh, l *link, out seals) {
+	h, m := &handshake{}, &Mesh{}
+	l = &link{inbox: inbox{some: newWaker()}, key: []byte("key"), dialed: true}
+	out, l.inbox.seals, _ = l.makeSeals(h)
+	theirs := &link{key: l.key}
+	out, _, _ = theirs.makeSeals(h)
 	m.socket.links = map[uint64]*link{77: l}
-	return m, l, &d
+	return m, l, out
 }
 
 // Nothing that somebody sends counts unless the other end of the session has made it.
 func FuzzDatagram(f *testing.F) {
-	for _, tls := range []bool{false, true} {
-		_, _, d := loner(tls)
-		f.Add(tls, beatPacket(&d.out[beatDatagram], 77, 3))
-		f.Add(tls, ackPacket(&d.out[ackDatagram], 77, 3))
-		f.Add(tls, beatPacket(&d.out[ackDatagram], 77, 3))
-		f.Add(tls, ackPacket(&d.out[ackDatagram], 78, 3)[:20])
-	}
-	f.Fuzz(func(t *testing.T, tls bool, packet []byte) {
-		m, l, d := loner(tls)
+	_, _, out := loner()
+	f.Add(packetOf(out, beatWord, 77, 3))
+	f.Add(packetOf(out, ackWord, 77, 3))
+	f.Add(packetOf(out, ackWord, 78, 3))
+	f.Add(packetOf(out, beatWord, 77, 3)[:20])
+	f.Add([]byte{datagramForm, 0, 0, 0, 0, 0, 0, 0, 0, 77})
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		m, l, out := loner()
 		sent := bytes.Clone(packet)
-		c, ok := m.takePacket(packet, time.Now())
+		why, ok := m.takePacket(packet, time.Now())
 		if !ok {
-			require.Less(t, c, causes)
+			require.Less(t, why, droppedEnd)
 			require.Zero(t, l.inbox.came.Load())
 			return
 		}
-		b, _, a := l.inbox.waiting()
-		kind, seq := beatDatagram, b.Sequence
-		if a != (pair.Ack{}) {
-			kind, seq = ackDatagram, a.Sequence
-		}
-		require.NotZero(t, seq)
-		body := sent[datagramHead : len(sent)-proofSize]
-		if tls {
-			in := l.inbox.seals[kind]
-			body = in.open(bytes.Clone(sent))
-		}
-		require.Equal(t, sent, packetOf(&d.out[kind], kind, 77, seq, bytes.Clone(body)))
-		again, ok := m.takePacket(sent, time.Now())
+		words, _ := l.inbox.waiting()
+		w := &words[sent[1]]
+		require.Equal(t, sent, out.seal(nil, 77, w))
+		why, ok = m.takePacket(sent, time.Now())
 		require.False(t, ok)
-		require.Equal(t, causeOld, again)
+		require.Equal(t, droppedOld, why)
 	})
 }
 
-// Garbage and beats that are overtaken take no memory, nor do beats and acks that count.
+// Garbage and copies take no memory, nor do beats that count.
 func TestReceivedDatagramsTakeNoMemory(t *testing.T) {
-	for _, tls := range []bool{false, true} {
-		m, l, d := loner(tls)
-		var packets [64][]byte
-		for i := range packets {
-			packets[i] = beatPacket(&d.out[beatDatagram], 77, uint64(i+1))
-		}
-		garbage, now, next := make([]byte, maxDatagram), time.Now(), 0
-		garbage[0] = datagramForm
-		require.Zero(t, testing.AllocsPerRun(len(packets)-2, func() {
-			m.takePacket(garbage, now)
-			m.takePacket(packets[next], now)
-			next++
-			m.takePacket(packets[0], now)
-		}))
-		require.Equal(t, uint64(len(packets)-1), l.inbox.came.Load())
+	m, l, out := loner()
+	var packets [64][]byte
+	for i := range packets {
+		packets[i] = packetOf(out, beatWord, 77, uint64(i+1))
 	}
+	garbage, now, next := make([]byte, maxDatagram), time.Now(), 0
+	garbage[0] = datagramForm
+	require.Zero(t, testing.AllocsPerRun(len(packets)-2, func() {
+		m.takePacket(garbage, now)
+		m.takePacket(packets[next], now)
+		m.takePacket(packets[0], now)
+		next++
+	}))
+	require.Equal(t, uint64(len(packets)-1), l.inbox.came.Load())
 }
 
 func TestPath(t *testing.T) {
@@ -217,9 +210,11 @@ func TestPath(t *testing.T) {
 		var way [2]bool
 		for range n {
 			now += period
-			way[0], way[1] = p.next(beatDatagram, now, trip)
+			way[0], way[1] = p.next(beatWord, now, trip)
 		}
-		return map[[2]bool]string{{true, true}: "both", {true, false}: "datagram", {false, true}: "stream"}[way]
+		return map[[2]bool]string{
+			{true, true}: "both", {true, false}: "datagram", {false, true}: "stream",
+		}[way]
 	}
 	const period = 100 * time.Millisecond
 	require.Equal(t, "both", say(1, period))
@@ -246,8 +241,8 @@ func TestPath(t *testing.T) {
 	require.Equal(t, "datagram", say(1, period), "three answers in a row")
 
 	p.hear(p.sent)
-	p.next(ackDatagram, now, trip)
-	p.next(ackDatagram, now, trip)
+	p.next(ackWord, now, trip)
+	p.next(ackWord, now, trip)
 	require.Equal(t, "datagram", say(1, 0), "each kind counts by itself")
 	p.hear(p.sent)
 	require.Equal(t, "datagram", say(20, time.Millisecond), "the round trip takes longer")
@@ -258,7 +253,7 @@ func TestPathCountsWhatIsLost(t *testing.T) {
 	var p path
 	leave := func(n int) {
 		for range n {
-			p.next(beatDatagram, time.Duration(p.sent)*tryAgain, 0)
+			p.next(beatWord, time.Duration(p.sent)*tryAgain, 0)
 		}
 	}
 	leave(10)
@@ -270,16 +265,4 @@ func TestPathCountsWhatIsLost(t *testing.T) {
 	leave(1)
 	p.hear(12)
 	require.Zero(t, p.lost, "they were late")
-}
-
-func gcm(key []byte) cipher.AEAD {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err)
-	}
-	return aead
 }

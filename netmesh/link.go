@@ -53,12 +53,8 @@ type link struct {
 	marks    [2]uint64     // those pings, the older first
 	answered atomic.Uint64 // the newest ping that was answered
 
-	pairs     pairs
-	inbox     inbox
-	wire, got struct { // the writer's, the reader's: fields because they would escape to the heap
-		beat wireBeat
-		ack  wireAck
-	}
+	pairs pairs
+	inbox inbox
 
 	key            []byte // of the evidence connection; made by the acceptor
 	evidenceWanted bool   // the evidence connection is being made; the reader's
@@ -98,17 +94,15 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 func (l *link) run() {
 	defer l.m.links.Done()
 	go l.write()
-	var handing sync.WaitGroup
 	if l.pairs.poster != nil {
-		l.m.socket.register(l)
-		handing.Go(l.handOver)
+		l.m.socket.register(l, true)
+		l.m.others.Go(l.handOver)
 	}
 	ev, err := l.verdict(l.read())
-	l.m.socket.unregister(l)
+	l.m.socket.register(l, false)
 	l.m.lose(l, ev, err)
 	l.end(ev, err)
 	<-l.written
-	handing.Wait()
 	l.mu.Lock()
 	broken := l.broken
 	l.mu.Unlock()

@@ -269,7 +269,9 @@ func (m *Mesh) shutdown() {
 	}
 	m.mu.Unlock()
 	_ = m.listener.Close() // nothing to be done about a failure
-	m.socket.close()
+	if m.socket.conn != nil {
+		_ = m.socket.conn.Close()
+	}
 	m.others.Wait()
 	close(m.done)
 }

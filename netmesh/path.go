@@ -9,22 +9,21 @@ const (
 	tryAgain = time.Second
 )
 
-// path decides whether beats and acks go to the other end by datagram, on the stream, or both.
-//
-// An ack does not show which copy of a beat it answers, so each end tells in its beats and acks how
-// many datagrams of the session have come, whichever way it tells that. A greater number answers
-// what was sent before. Times are ages of the mesh.
+// path decides whether words go to the other end by datagram, on the stream, or both. An ack does
+// not show which copy of a beat it answers. So each end tells with its words, whichever way they
+// go, how many datagrams of the session it has received: a greater number than before is an answer.
+// Times are ages of the mesh.
 type path struct {
 	sent uint64 // datagrams
 	came uint64 // of these, as far as the other end has told
 	told uint64 // sent when the other end told that
 	lost uint64 // of those sent before it told
 
-	unanswered [datagramKinds]int // sent since, by kind
-	since      time.Duration      // when the first of them left
-	tried      time.Duration      // when the last one left
-	answers    int                // in a row
-	needed     int                // answers until the stream is not needed, less 1
+	unanswered [wordKinds]int // sent since, by kind
+	since      time.Duration  // when the first of them left
+	tried      time.Duration  // when the last one left
+	answers    int            // in a row
+	needed     int            // answers until the stream is not needed, less 1
 }
 
 // hear takes what the other end tells.
@@ -34,16 +33,16 @@ func (p *path) hear(came uint64) {
 	}
 	p.lost = max(p.told, came) - came // what left after it told may still be on its way
 	p.came, p.told = came, p.sent
-	p.unanswered = [datagramKinds]int{}
+	p.unanswered = [wordKinds]int{}
 	p.answers++
 }
 
 // flows reports whether datagrams are answered.
 func (p *path) flows() bool { return p.answers > p.needed }
 
-// next decides how a beat or an ack goes that leaves now. After datagrams were not answered, more
-// than one answer is needed: a path that loses most of them is not good enough.
-func (p *path) next(kind datagramKind, now, roundTrip time.Duration) (datagram, stream bool) {
+// next decides how a word goes that leaves now. After datagrams were not answered, more than one
+// answer is needed: a path that loses most of them is not good enough.
+func (p *path) next(kind wordKind, now, roundTrip time.Duration) (datagram, stream bool) {
 	failing := p.unanswered[kind] >= mostUnanswered
 	if failing && now-p.since > 2*roundTrip {
 		p.answers, p.needed = 0, mostUnanswered-1
@@ -51,7 +50,7 @@ func (p *path) next(kind datagramKind, now, roundTrip time.Duration) (datagram, 
 	if failing && !p.flows() && now-p.tried < tryAgain {
 		return false, true
 	}
-	if p.unanswered == ([datagramKinds]int{}) {
+	if p.unanswered == ([wordKinds]int{}) {
 		p.since = now
 	}
 	p.unanswered[kind]++

@@ -2,84 +2,84 @@ package netmesh
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
-// openDatagrams prepares the datagrams of a session, which begins. Until then, and if that fails,
-// its beats go on the stream.
+// openDatagrams prepares the datagrams of a session. Without them its words go on the stream.
 func (l *link) openDatagrams(h *handshake) {
 	p := &l.pairs
 	if l.info.Session == 0 {
 		return
 	}
-	seals, err := newDirections(l.info.Session, l.key, h.state(), l.dialed)
-	if err == nil {
-		p.seals, l.inbox.seals = seals.out, seals.in
+	if p.seals, l.inbox.seals, p.err = l.makeSeals(h); p.err == nil {
 		p.poster, p.err = l.m.socket.to(l.packetAddr())
-	} else {
-		p.err = err
 	}
 }
 
-// packetAddr is where the other end's mesh listens. A name is replaced by the address from which the
-// peer has dialed: to look it up could take long, and the name may belong to a third party.
+// packetAddr is where the other end's mesh listens. The address from which the peer has dialed
+// replaces a name: to look that up could take long, and it may belong to a third party.
 func (l *link) packetAddr() string {
 	if l.dialed {
 		return l.info.Remote
 	}
-	host, port, err := net.SplitHostPort(l.info.Address)
-	from, _, err2 := net.SplitHostPort(l.info.Remote)
-	if _, notIP := netip.ParseAddr(host); notIP != nil && err == nil && err2 == nil {
-		host = from
+	host, port, _ := net.SplitHostPort(l.info.Address)
+	if _, err := netip.ParseAddr(host); err != nil {
+		host, _, _ = net.SplitHostPort(l.info.Remote)
 	}
 	return net.JoinHostPort(host, port)
 }
 
-// way decides how a beat or an ack goes that is sent now. Called with pairs.mu held.
-func (l *link) way(kind datagramKind) (datagram, stream bool) {
-	p := &l.pairs
-	p.used = true
-	if p.poster == nil {
-		return false, true
+// say sends a word by datagram, on the stream, or both. A sequence is sealed only once.
+func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
+	l := m.linkOf(to, session)
+	if l == nil {
+		return false
 	}
-	p.path.hear(l.inbox.told.Load())
-	roundTrip, _ := l.meter.read()
-	return p.path.next(kind, time.Duration(l.m.age()), roundTrip)
+	p := &l.pairs
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used, w.came = true, l.inbox.came.Load()
+	datagram, stream := false, true
+	if p.poster != nil && w.sequence() > p.sealed[w.kind] {
+		p.path.hear(l.inbox.told.Load())
+		roundTrip, _ := l.meter.read()
+		datagram, stream = p.path.next(w.kind, time.Duration(m.age()), roundTrip)
+	}
+	if datagram {
+		p.sealed[w.kind] = w.sequence()
+		l.post(p.seals.seal(p.packet[:0], session, &w))
+	}
+	if stream {
+		p.words[w.kind] = w
+		l.ready.wake()
+	}
+	return true
 }
 
-// post sends a datagram, which has a gap for the head and all except its proof. A sequence is sealed
-// once only. Called with pairs.mu held.
-func (l *link) post(kind datagramKind, sequence uint64, packet []byte) {
+// post sends a datagram, as far as the fault layer lets it. Called with pairs.mu held.
+func (l *link) post(packet []byte) {
 	p := &l.pairs
-	if sequence <= p.sealed[kind] {
-		return
+	if l.m.cfg.Faults != nil {
+		after, lost := l.m.cfg.Faults.Datagram(l.node, false)
+		if lost {
+			return
+		}
+		if after > 0 {
+			late := bytes.Clone(packet)
+			time.AfterFunc(after, func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.err = p.poster.Send(late)
+			})
+			return
+		}
 	}
-	p.sealed[kind] = sequence
-	packet[0], packet[1] = datagramForm, byte(kind)
-	binary.BigEndian.PutUint64(packet[2:], l.info.Session)
-	binary.BigEndian.PutUint64(packet[10:], sequence)
-	packet = p.seals[kind].seal(packet)
-	if l.m.cfg.Faults == nil {
-		p.err = p.poster.Send(packet)
-		return
-	}
-	after, lost := l.m.cfg.Faults.Datagram(l.node, false)
-	switch {
-	case lost:
-	case after <= 0:
-		p.err = p.poster.Send(packet)
-	default:
-		late := bytes.Clone(packet)
-		time.AfterFunc(after, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.err = p.poster.Send(late)
-		})
-	}
+	p.err = p.poster.Send(packet)
 }
 
 // The values of LinkStatus.Beats.
@@ -95,7 +95,6 @@ func (l *link) beats(s *LinkStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.path.hear(l.inbox.told.Load())
-	_, port, _ := net.SplitHostPort(l.packetAddr())
 	s.Beats = BeatsStream
 	switch {
 	case l.info.Session == 0:
@@ -106,14 +105,12 @@ func (l *link) beats(s *LinkStatus) {
 		s.BeatsWhy = p.err.Error()
 	case p.path.flows():
 		s.Beats = BeatsDatagrams
-	case p.path.unanswered == [datagramKinds]int{}, p.path.sent < mostUnanswered:
+	case p.path.answers > 0 || p.path.sent < mostUnanswered:
 		s.BeatsWhy = "datagrams are being tried"
 	default:
+		_, port, _ := net.SplitHostPort(l.packetAddr())
 		s.BeatsWhy = fmt.Sprintf("no answer to datagrams: is UDP port %s open in firewalls?", port)
 	}
-	s.DatagramsOut, s.DatagramsLost = p.path.sent, p.path.lost
-	s.DatagramsIn = l.inbox.came.Load()
-	l.inbox.mu.Lock()
-	defer l.inbox.mu.Unlock()
-	s.DatagramsRefused = l.inbox.refused
+	s.DatagramsOut, s.DatagramsIn = p.path.sent, l.inbox.came.Load()
+	s.DatagramsLost = p.path.lost
 }

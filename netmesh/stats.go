@@ -59,9 +59,8 @@ type LinkStatus struct {
 	// Beats is how beats, and the answers to those of the peer, go to the peer while the link is
 	// up: BeatsDatagrams, BeatsStream or BeatsNone; BeatsWhy says why not by datagrams.
 	Beats, BeatsWhy string
-	// The datagrams of this session. DatagramsLost of those to the peer had not come there by the
-	// last word of it, and DatagramsRefused from it were copies, late or forged.
-	DatagramsOut, DatagramsIn, DatagramsLost, DatagramsRefused uint64
+	// The datagrams of this session. DatagramsLost are to the peer, as far as it has told.
+	DatagramsOut, DatagramsIn, DatagramsLost uint64
 }
 
 // Links returns the state of the links to all peers, sorted by node ID.

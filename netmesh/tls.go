@@ -145,15 +145,6 @@ func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	return nil
 }
 
-// state is that of the TLS connection; nil without TLS.
-func (h *handshake) state() *tls.ConnectionState {
-	if s, ok := h.conn.(*secured); ok {
-		state := s.ConnectionState()
-		return &state
-	}
-	return nil
-}
-
 // rereading is a connection whose first byte was read, and is read again.
 type rereading struct {
 	net.Conn

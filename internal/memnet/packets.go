@@ -84,19 +84,19 @@ func (p *packets) WriteTo(b []byte, to net.Addr) (int, error) {
 		return 0, opError("write", to.String(), err)
 	}
 	here, _, _ := net.SplitHostPort(string(p.address)) // it was listened on
-	if p.host.stopped != nil || n.rules[[2]string{here, there}] != Pass || n.lose != nil && n.lose(here, there) {
-		return len(b), nil
-	}
 	d := datagram{p.address, bytes.Clone(b)}
-	if n.latency == nil {
+	switch {
+	case p.host.stopped != nil, n.rules[[2]string{here, there}] != Pass,
+		n.lose != nil && n.lose(here, there):
+	case n.latency == nil:
 		n.deliver(to.String(), d)
-		return len(b), nil
+	default:
+		time.AfterFunc(n.latency(here, there), func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.deliver(to.String(), d)
+		})
 	}
-	time.AfterFunc(n.latency(here, there), func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.deliver(to.String(), d)
-	})
 	return len(b), nil
 }
 

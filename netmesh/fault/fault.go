@@ -132,9 +132,8 @@ func (f *Faults) of(peer elector.NodeID) fault {
 	}
 }
 
-// lost decides about one frame to the peer.
-// Datagram implements netmesh.FaultLayer. Datagrams are cut, lost and delayed as frames are, each by
-// itself.
+// lost decides about one frame to the peer. Datagram implements netmesh.FaultLayer. Datagrams are
+// cut, lost and delayed as frames are, each by itself.
 func (f *Faults) Datagram(peer elector.NodeID, in bool) (after time.Duration, lost bool) {
 	x := f.of(peer)
 	if in {

@@ -36,7 +36,10 @@ func (n *node) note(format string, args ...any) {
 	n.events = append(n.events, fmt.Sprintf(format, args...))
 }
 
-func (n *node) LinkUp(p netmesh.PeerInfo)                      { n.session = p.Session; n.note("up") }
+func (n *node) LinkUp(p netmesh.PeerInfo) {
+	n.session = p.Session
+	n.note("up")
+}
 func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
 func (n *node) Died(elector.NodeID, elector.Proof)             { n.note("died") }
 func (n *node) Noted(elector.NodeID, netmesh.Note)             { n.note("note") }

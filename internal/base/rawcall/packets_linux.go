@@ -38,16 +38,12 @@ func NewPackets(c *net.UDPConn) (*Packets, error) {
 		return nil, err
 	}
 	p := &Packets{UDPConn: c, raw: raw}
-	control := raw.Control(func(fd uintptr) {
-		var domain int
-		domain, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
+	err = raw.Control(func(fd uintptr) {
+		domain, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN) // every socket has one
 		p.v6 = domain == unix.AF_INET6
 		// Without stamps the times are a little later.
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	})
-	if control != nil {
-		err = control
-	}
 	p.try = func(fd uintptr) bool {
 		n, _, err := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&p.header)), 0)
 		p.n, p.err = int(n), failure(err)
@@ -56,8 +52,8 @@ func NewPackets(c *net.UDPConn) (*Packets, error) {
 	return p, err
 }
 
-// Receive waits for a datagram and reads as much of it as fits b. stamp is when it came, by the wall
-// clock; it is zero if the kernel does not say so.
+// Receive waits for a datagram and reads as much of it as fits b. stamp is when it came, by the
+// wall clock; it is zero if the kernel does not say so.
 func (p *Packets) Receive(b []byte) (n int, stamp time.Time, err error) {
 	p.buffer.Base = unsafe.SliceData(b)
 	p.buffer.SetLen(len(b))
