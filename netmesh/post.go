@@ -105,8 +105,6 @@ func (l *link) beats(s *LinkStatus) {
 		s.BeatsWhy = p.err.Error()
 	case p.path.flows():
 		s.Beats = BeatsDatagrams
-	case p.path.answers > 0 || p.path.sent < mostUnanswered:
-		s.BeatsWhy = "datagrams are being tried"
 	default:
 		_, port, _ := net.SplitHostPort(l.packetAddr())
 		s.BeatsWhy = fmt.Sprintf("no answer to datagrams: is UDP port %s open in firewalls?", port)

@@ -2,7 +2,6 @@ package memnet
 
 import (
 	"bytes"
-	"errors"
 	"net"
 	"os"
 	"syscall"
@@ -23,6 +22,8 @@ func (n *Network) Lose(lost func(from, to string) bool) {
 // packets is a socket for datagrams. They are lost if nobody listens where they go, if the firewall
 // does not let them pass, or by Lose. Each takes its own time, so they may overtake each other.
 type packets struct {
+	net.PacketConn // nil: there are no deadlines
+
 	host    *Host
 	address addr
 	came    chan datagram
@@ -136,8 +137,3 @@ func isClosed(c <-chan struct{}) bool {
 
 // LocalAddr returns the address that is listened on.
 func (p *packets) LocalAddr() net.Addr { return p.address }
-
-// SetDeadline, SetReadDeadline and SetWriteDeadline fail: nobody needs them yet.
-func (p *packets) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
-func (p *packets) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
-func (p *packets) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }

@@ -37,11 +37,9 @@ func NewPackets(c *net.UDPConn) (*Packets, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Packets{UDPConn: c, raw: raw}
-	err = raw.Control(func(fd uintptr) {
-		domain, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN) // every socket has one
-		p.v6 = domain == unix.AF_INET6
-		// Without stamps the times are a little later.
+	local, _ := c.LocalAddr().(*net.UDPAddr)
+	p := &Packets{UDPConn: c, raw: raw, v6: local != nil && local.IP.To4() == nil}
+	err = raw.Control(func(fd uintptr) { // without stamps the times are a little later
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	})
 	p.try = func(fd uintptr) bool {
@@ -93,7 +91,7 @@ type Sender struct {
 	err error
 }
 
-// To returns a Sender to an address. The socket must know addresses of its kind.
+// To returns a Sender to an address, which has no zone. The socket must know addresses of its kind.
 func (p *Packets) To(addr netip.AddrPort) (*Sender, error) {
 	s := &Sender{p: p}
 	ip := addr.Addr().Unmap()
@@ -111,9 +109,6 @@ func (p *Packets) To(addr netip.AddrPort) (*Sender, error) {
 		s.len = unix.SizeofSockaddrInet6
 		mapped := ip.As16()
 		copy(s.to[8:], mapped[:])
-		if zone, err := net.InterfaceByName(ip.Zone()); err == nil {
-			binary.NativeEndian.PutUint32(s.to[24:], uint32(zone.Index))
-		}
 	}
 	s.try = func(fd uintptr) bool {
 		_, _, err := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(s.b))),
