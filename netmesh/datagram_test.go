@@ -47,6 +47,10 @@ func TestADatagramIsProvenByItsOwnKey(t *testing.T) {
 				require.False(t, opens(in, 1-kind, packet), "a beat is no ack")
 				require.False(t, opens(home, kind, packet), "it may be sent back")
 				require.False(t, opens(back, kind, packet))
+				told := &link{key: b.linkTo("a").key} // what the handshake told
+				_, known, err := told.makeSeals(&handshake{})
+				require.NoError(t, err)
+				require.Equal(t, a.cfg.TLS == nil, opens(known, kind, packet), "keys are of TLS")
 				require.True(t, opens(home, kind, packetOf(back, kind, session, 5)))
 				for i := range packet {
 					spoilt := bytes.Clone(packet)
@@ -145,6 +149,32 @@ func TestWhenADatagramCame(t *testing.T) {
 		require.Equal(t, want, now.Sub(cameAt(now.Round(0).Add(-ago), now)), ago)
 	}
 	require.Equal(t, now, cameAt(time.Time{}, now), "there is none")
+}
+
+// What a newer beat has overtaken is for no handler, whichever way the two came. Acks are.
+func TestWhatIsNews(t *testing.T) {
+	m, l, out := loner()
+	take := func(kind wordKind, seq uint64) {
+		_, ok := m.takePacket(packetOf(out, kind, 77, seq), time.Now())
+		require.True(t, ok)
+	}
+	streams := func(kind wordKind, seq uint64) bool {
+		return l.inbox.streamed(&word{kind: kind, beat: pair.Beat{Sequence: seq}})
+	}
+	take(beatWord, 5)
+	take(ackWord, 5)
+	take(ackWord, 4)
+	require.False(t, streams(beatWord, 5))
+	require.False(t, streams(beatWord, 4))
+	require.True(t, streams(ackWord, 3))
+	require.False(t, streams(ackWord, 4))
+	words, _ := l.inbox.waiting()
+	require.Equal(t, [wordKinds]word{{beat: beat(5)}, {kind: ackWord, ack: ackOf(5)}}, words)
+	take(beatWord, 6)
+	require.True(t, streams(beatWord, 7))
+	take(beatWord, 4)
+	words, _ = l.inbox.waiting()
+	require.Equal(t, [wordKinds]word{}, words)
 }
 
 // loner is a mesh with one session, which has no connection, and the seals of its other end.

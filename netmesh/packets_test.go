@@ -236,6 +236,50 @@ func post(t *testing.T, from net.PacketConn, to string, packet []byte) {
 	synctest.Wait()
 }
 
+// The nonce of a datagram is its sequence, so there are no two with one sequence.
+func TestASequenceIsSealedOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		tap := &tapPackets{Host: net.Host("a")}
+		a := start(t, "a", onHost(net), func(c *Config) { c.Network = tap })
+		start(t, "b", onHost(net))
+		a.AddPeer("b", "b:7000")
+		synctest.Wait()
+		for _, seq := range []uint64{1, 1, 2, 4, 4, 3, 5} {
+			a.Beat("b", a.session("b"), beat(seq))
+			a.Ack("b", a.session("b"), ackOf(seq))
+			synctest.Wait()
+		}
+		var sealed []uint64
+		for _, packet := range tap.sent {
+			kind, _, seq, ok := readHead(packet)
+			require.True(t, ok)
+			if kind == ackWord {
+				sealed = append(sealed, seq)
+			}
+		}
+		require.Len(t, tap.sent, 2*len(sealed))
+		require.IsIncreasing(t, sealed)
+	})
+}
+
+// What waits for the handler when the link ends is not handed over.
+func TestNoBeatComesBehindTheEndOfItsLink(t *testing.T) {
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, b := pairOn(t, net)
+		rally(t, a, b, 1, 5)
+		callbacks := b.linkTo("a").p.callbacks
+		callbacks.lock()
+		a.Beat("b", a.session("b"), beat(6))
+		synctest.Wait()
+		b.Disconnect("a", "enough")
+		synctest.Wait()
+		callbacks.unlock()
+		time.Sleep(time.Minute)
+		require.Zero(t, b.count("a", "beat 6"))
+		require.NotZero(t, b.count("a", "down local"))
+	})
+}
+
 // A flood disturbs no link, and no answer to it is sent.
 func TestAFloodOfDatagramsDisturbsNoLink(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
