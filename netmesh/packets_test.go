@@ -417,7 +417,7 @@ func (c deaf) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Beats say nothing about the stream: it ends when its pings are not answered: P9.
+// Beats say nothing about the stream: it ends when its pings are not answered: §16.9.
 func TestBeatsDoNotVouchForTheStream(t *testing.T) {
 	virtual(t, func(t *testing.T, hosts *memnet.Network) {
 		var lost atomic.Bool
