@@ -32,7 +32,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values bench-many gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -105,6 +105,10 @@ bench-peers: ## compare with hashicorp/raft and etcd in 14 minutes (TRIALS=30 LO
 bench-values: ## compare with etcd how fast values are kept, in two minutes: that part of the page
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	bin/peers/peers -values -page docs/benchmarks.md
+
+ELECTIONS ?= 1,1000,10000,30000
+bench-many: ## measure three nodes in many elections, in four minutes (ELECTIONS=1,1000,10000,30000)
+	cd internal/peers && go run ./many -elections $(ELECTIONS)
 
 GRAY_TIME ?= 40s
 GRAY_RUNS ?= 1

@@ -16,7 +16,7 @@ func configuration() cluster.Config {
 		DataDir:    "/var/lib/reports/elector",      // on a disk that is kept
 		Join:       []string{"a.example:7400", "b.example:7400", "c.example:7400"},
 		GossipAddr: "10.0.0.1:7400",                    // TCP and UDP
-		MeshAddr:   "10.0.0.1:7401",                    // TCP
+		MeshAddr:   "10.0.0.1:7401",                    // TCP and UDP
 		TLS:        cluster.TLSDir("/etc/reports/tls"), // bmqnode certs makes it
 		Election:   cluster.ElectionConfig{AwaitCampaign: true},
 	}

@@ -244,7 +244,6 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 // Changed takes changes of what the peer follows, and words of the peer that it does not lead.
 func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change) {
 	l.later(func(d *Driver) {
-		d.tick() // leases that have ended do so before an ack counts that waited for a change
 		s := d.sessionOf(peer, number)
 		for i := 0; s != nil && !s.over && i < len(changes); i++ {
 			d.changed(s, changes[i])
@@ -279,6 +278,7 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		s.anew = false
 		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
 	}
+	d.tick() // a lease that has ended ends before an ack counts that waited for the change
 	before := s.leads.Counted()
 	if !s.leads.Read(c) {
 		if !s.anew { // once, until it does
