@@ -1,0 +1,128 @@
+package pair_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The rules that are broken on purpose.
+const (
+	anyRevision     = "P4: an ack above the revision that was read counts"
+	leaveUnwritten  = "P2: the promise of the pair is not written down at a leave"
+	endUnwritten    = "P2: nor at the end of the session"
+	anyTerm         = "P4: an ack counts in any term"
+	revisionFirst   = "P3: the revision is read before the promise"
+	fromArrival     = "P4: the lease begins when the ack arrives"
+	anyAckSession   = "P4: acks of any session count"
+	joinsUnpromised = "P1: who has not promised joins"
+	unfresh         = "P5: an election joins without a heartbeat"
+	readsDead       = "P6: the session is read on after the proof"
+	deathInSetOnly  = "P6: a death reaches the followed set only"
+	diedFirst       = "P6: a death is told before the promise of the pair is written down"
+	unnoticedGap    = "P2: changes are lost unnoticed"
+	anySequence     = "P3: a beat that was taken counts again"
+	anySession      = "P3: beats of any session count"
+	neverSays       = "P1: heartbeats only after an election and in a new session"
+	neverDisowns    = "P8: nobody says that it does not lead"
+	neverAnew       = "P8: nobody is told to begin anew"
+	mirrorMoves     = "P8: the leader's machine changes the mirror"
+	tickless        = "P4: a change lets acks count after the lease ended"
+	syncLate        = "Backed is told after the lease ended"
+)
+
+// scenes are what is searched, with bounds that come to their end in seconds.
+var scenes = []scene{
+	{name: "one leader", leaders: 1, sessions: 1, terms: 1, beats: 1, says: 0, others: true},
+	{name: "two sessions", leaders: 1, sessions: 2, terms: 1, beats: 1, others: true},
+	{name: "two leaders", leaders: 2, sessions: 1, terms: 2, beats: 1, says: 1},
+	{name: "a restart", leaders: 1, sessions: 2, terms: 1, beats: 1, others: true, restarts: 1},
+	{name: "a death", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, dies: true},
+	{name: "a vote", leaders: 1, sessions: 1, terms: 2, beats: 1, others: true, votes: true},
+	{name: "losses", leaders: 1, sessions: 1, terms: 1, beats: 2, says: 1, others: true, loses: 1},
+}
+
+// searched runs a scene, and says how far it came.
+func searched(t *testing.T, s scene) error {
+	x := search{t: t, scene: s}
+	began := time.Now()
+	whole, depth, err := x.run()
+	how := "to its limit"
+	if whole {
+		how = "to the end"
+	}
+	if err != nil {
+		how = "to a violation"
+	}
+	t.Logf("%s: %d states, %d steps, %d states of the machine, depth %d, %s; %s", s.name, len(x.came),
+		x.tried, len(x.pool.known), depth, how, time.Since(began).Round(time.Millisecond))
+	return err
+}
+
+func TestSearch(t *testing.T) {
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			s.limit = limit(t, 200_000)
+			if err := searched(t, s); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// limit is SEARCH_STATES, or what a test that is run by everybody has time for.
+func limit(t *testing.T, usual int) int {
+	v := os.Getenv("SEARCH_STATES")
+	if v == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(v)
+	require.NoError(t, err, "SEARCH_STATES is the number of states at which a search ends; 0 for none")
+	return n
+}
+
+// TestBrokenRules breaks each rule, and sees that a search finds it.
+func TestBrokenRules(t *testing.T) {
+	one := scene{leaders: 1, sessions: 1, terms: 1, beats: 2, says: 1, others: true}
+	with := func(broken string, change func(s *scene)) scene {
+		s := one
+		s.broken, s.name = broken, broken
+		change(&s)
+		return s
+	}
+	for _, s := range []scene{
+		with(anyRevision, func(s *scene) {}),
+		with(leaveUnwritten, func(s *scene) { s.votes, s.terms = true, 2 }),
+		with(endUnwritten, func(s *scene) {}),
+		with(anyTerm, func(s *scene) { s.terms = 2 }),
+		with(revisionFirst, func(s *scene) {}),
+		with(fromArrival, func(s *scene) {}),
+		with(joinsUnpromised, func(s *scene) { s.restarts, s.sessions = 1, 2 }),
+		with(unfresh, func(s *scene) {
+			s.slowDisk, s.terms, s.says, s.beats = true, 2, 0, 1
+			s.without = []deed{cuts, suspects, stands, cedes}
+		}),
+		with(readsDead, func(s *scene) { s.dies = true }),
+		with(deathInSetOnly, func(s *scene) { s.dies = true }),
+		with(diedFirst, func(s *scene) { s.dies = true }),
+		with(unnoticedGap, func(s *scene) { s.loses = 1 }),
+		with(anySequence, func(s *scene) {}),
+		with(anySession, func(s *scene) { s.sessions = 2 }),
+		with(anyAckSession, func(s *scene) { s.sessions = 2 }),
+		with(mirrorMoves, func(s *scene) {}),
+		with(syncLate, func(s *scene) { s.others = false }),
+		with(tickless, func(s *scene) { s.others, s.says = false, 2 }),
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			s.limit = limit(t, 400_000)
+			err := searched(t, s)
+			if err == nil {
+				t.Fatal("not found")
+			}
+			t.Log(err)
+		})
+	}
+}
