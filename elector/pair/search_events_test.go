@@ -87,14 +87,14 @@ func (w *world) events() (all []event) {
 		}
 	}
 	add(true, passes, 0)
-	add(w.x.votes && w.term < 1+w.x.terms, votes, 1)
+	add(w.x.votes && w.term < w.x.terms, votes, 1)
 	add(w.spent.restarts[0] < w.x.restarts, restarts, 0)
 	add(w.f.writing != (elector.Terms{}), writes, 0)
 	add(w.pending != (datagram{}), answers, 0)
 	for i := range w.x.leaders {
 		l, k := &w.leaders[i], &w.links[i]
 		here := w.f.sessions[i]
-		newTerm := w.term < 1+w.x.terms
+		newTerm := w.term < w.x.terms
 		add(here != nil && len(k.down) > 0, reads, i)
 		add(here != nil && len(k.down) > 0 && k.down[0].change != (pair.Change{}) &&
 			w.spent.loses[0] < w.x.loses, losesDown, i)

@@ -212,10 +212,16 @@ func (f follower) clone() follower {
 	return f
 }
 
+// clone shares what is followed, until own.
 func (s *session) clone() *session {
 	c := *s
-	c.follows = s.follows.Clone()
 	return &c
+}
+
+// own is what is followed, to be changed.
+func (s *session) own() *pair.Follower {
+	s.follows = s.follows.Clone()
+	return s.follows
 }
 
 // owed is the input that the machine must have before any other.
@@ -307,7 +313,7 @@ func (w *world) pair() {
 		next = w.f.sessions[slices.Index(names[:], p.Leader)]
 	}
 	if before != nil && before != next {
-		if c, changed := before.follows.Leave(group); changed && !before.over {
+		if c, changed := before.own().Leave(group); changed && !before.over {
 			w.change(before, c)
 		}
 	}
@@ -315,7 +321,7 @@ func (w *world) pair() {
 	if next == nil {
 		return
 	}
-	if c, changed := next.follows.Join(group, p.Term, false); changed {
+	if c, changed := next.own().Join(group, p.Term, false); changed {
 		w.change(next, c)
 	}
 	if next.hears {
@@ -344,13 +350,13 @@ func (w *world) beaten(s *session, b pair.Beat) error {
 		return violation("(d): the sets differ without a fault: %+v", b)
 	}
 	if w.x.broken == anySequence {
-		s.follows.ForgetBeats()
+		s.own().ForgetBeats()
 	}
-	a, fresh := s.follows.Beat(w.now, b)
+	a, fresh := s.own().Beat(w.now, b)
 	if !fresh {
 		return nil
 	}
-	if s.follows.Unread(w.now, b) > config().Timing.Inactivity() {
+	if s.own().Unread(w.now, b) > config().Timing.Inactivity() {
 		w.beginAnew(s)
 	}
 	s.hears = true
@@ -368,7 +374,7 @@ func (w *world) beaten(s *session, b pair.Beat) error {
 // beginAnew empties the followed set.
 func (w *world) beginAnew(s *session) {
 	f := &w.f
-	w.change(s, s.follows.Empty())
+	w.change(s, s.own().Empty())
 	if f.session == s {
 		w.bringUpToDate()
 		f.session, f.pairing, f.carried = nil, elector.Pairing{}, false

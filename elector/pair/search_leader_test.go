@@ -32,11 +32,16 @@ type leading struct {
 
 func (l leader) clone() leader {
 	if l.session != nil {
-		s := *l.session
-		s.leads = s.leads.Clone()
+		s := *l.session // it shares what is led, until own
 		l.session = &s
 	}
 	return l
+}
+
+// own is what is led, to be changed.
+func (s *leading) own() *pair.Leader {
+	s.leads = s.leads.Clone()
+	return s.leads
 }
 
 // tells sends from a leader to the follower, if its end of the link is up.
@@ -94,7 +99,7 @@ func (w *world) noteLeads(i int, before lsn.Term) {
 		return
 	}
 	if w.x.broken == mirrorMoves && w.leaders[i].term == 0 && s.leads.Follows(group, before) {
-		s.leads.Read(pair.Change{What: pair.Leave, Revision: s.leads.Revision() + 1, Group: group})
+		s.own().Read(pair.Change{What: pair.Leave, Revision: s.leads.Revision() + 1, Group: group})
 		return
 	}
 	if s.leads.Follows(group, before) {
@@ -154,9 +159,9 @@ func (w *world) ring(i int) {
 	if s.leads.Len() == 0 {
 		return
 	}
-	b := s.leads.Beat(w.now, 1, 0)
+	b := s.own().Beat(w.now, 1, 0)
 	w.beats = append(slices.Clone(w.beats), datagram{peer: i, number: s.number, beat: b})
-	s.leads.Look(1, func(_ string, term lsn.Term) { w.checkLed(i, term) })
+	s.own().Look(1, func(_ string, term lsn.Term) { w.checkLed(i, term) })
 }
 
 // acked counts the answer to a beat: P4.
@@ -169,7 +174,7 @@ func (w *world) acked(i int, a pair.Ack) error {
 		a.Revision = 0
 	}
 	before := s.leads.Counted()
-	s.leads.Acked(a)
+	s.own().Acked(a)
 	if w.x.broken == fromArrival && s.leads.Counted() != before {
 		w.leaders[i].own = w.now
 	}
@@ -188,7 +193,7 @@ func (w *world) changed(i int, c pair.Change) error {
 	case w.x.broken == unnoticedGap:
 		c.Revision = s.leads.Revision() + 1
 	}
-	if !s.leads.Read(c) {
+	if !s.own().Read(c) {
 		if !s.anew && w.x.broken != neverAnew {
 			s.anew = true
 			w.tells(i, item{change: pair.Change{What: pair.Begin}})
@@ -217,7 +222,7 @@ func (w *world) hearsFollower(i int, m elector.Message) error {
 			l.own = max(l.own, m.SentAt)
 		}
 	case elector.InvalidHeartbeat:
-		if l.term != 0 && m.Term > max(l.term, l.asked) && (w.calm || m.Term < w.x.terms+1) {
+		if l.term != 0 && m.Term > max(l.term, l.asked) && (w.calm || m.Term < w.x.terms) {
 			w.propose(i, m.Term+1)
 		}
 	case elector.ElectionProposalResponse:

@@ -42,6 +42,9 @@ var scenes = []scene{
 	{name: "a restart", leaders: 1, sessions: 2, terms: 1, beats: 1, others: true, restarts: 1},
 	{name: "a death", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, dies: true},
 	{name: "a vote", leaders: 1, sessions: 1, terms: 2, beats: 1, others: true, votes: true},
+	{name: "begun", leaders: 1, warm: true, sessions: 1, terms: 1, beats: 1, others: true},
+	{name: "begun two", leaders: 2, warm: true, sessions: 1, terms: 2, beats: 1, says: 1},
+	{name: "begun, lost", leaders: 1, warm: true, sessions: 1, terms: 1, beats: 2, says: 1, others: true, loses: 1},
 	{name: "losses", leaders: 1, sessions: 1, terms: 1, beats: 2, says: 1, others: true, loses: 1},
 }
 
@@ -65,7 +68,7 @@ func searched(t *testing.T, s scene) error {
 func TestSearch(t *testing.T) {
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
-			s.limit = limit(t, 200_000)
+			s.limit, s.calm = limit(t, 50_000), 4
 			if err := searched(t, s); err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +105,7 @@ func TestBrokenRules(t *testing.T) {
 		with(fromArrival, func(s *scene) {}),
 		with(joinsUnpromised, func(s *scene) { s.restarts, s.sessions = 1, 2 }),
 		with(unfresh, func(s *scene) {
-			s.slowDisk, s.terms, s.says, s.beats = true, 2, 0, 1
+			s.slowDisk, s.warm, s.terms, s.says, s.beats = true, true, 2, 0, 1
 			s.without = []deed{cuts, suspects, stands, cedes}
 		}),
 		with(readsDead, func(s *scene) { s.dies = true }),
@@ -112,9 +115,15 @@ func TestBrokenRules(t *testing.T) {
 		with(anySequence, func(s *scene) {}),
 		with(anySession, func(s *scene) { s.sessions = 2 }),
 		with(anyAckSession, func(s *scene) { s.sessions = 2 }),
+		with(neverSays, func(s *scene) { s.calm = 1 }),
+		with(neverDisowns, func(s *scene) { s.calm = 1 }),
+		with(neverAnew, func(s *scene) { s.calm, s.loses, s.warm = 1, 1, true }),
 		with(mirrorMoves, func(s *scene) {}),
 		with(syncLate, func(s *scene) { s.others = false }),
-		with(tickless, func(s *scene) { s.others, s.says = false, 2 }),
+		with(tickless, func(s *scene) {
+			s.warm, s.others, s.says, s.beats = true, false, 0, 1
+			s.without = []deed{cuts, suspects, cedes, stops}
+		}),
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			s.limit = limit(t, 400_000)

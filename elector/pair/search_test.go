@@ -34,17 +34,18 @@ type search struct {
 type scene struct {
 	name     string
 	leaders  int
-	terms    lsn.Term // above 1, that are begun
+	terms    lsn.Term // above 1, or 2 if warm, that are begun
 	sessions int      // with each leader
 	beats    int      // of each leader, in all, and the first of each session
 	says     int      // heartbeats of each leader, besides those after its election and in a session
 	loses    int      // changes that the streams lose
 	others   bool     // other voters elect and keep leaders as they like
+	warm     bool     // begin with the first node leading, and the follower in its set
 	votes    bool     // the follower may vote for another candidate
 	restarts int      // of the follower
 	dies     bool     // the first leader may die, with a proof
 	slowDisk bool     // writes take any time
-	calm     bool     // invariant (d) is checked from each state
+	calm     int      // invariant (d) is checked from one in so many states; 0: from none
 	without  []deed   // what does not happen
 	broken   string   // a rule
 	limit    int      // states
@@ -114,7 +115,28 @@ func (x *search) begin() *world {
 	for i := range x.leaders {
 		w.connect(i)
 	}
+	if x.warm {
+		w.warm()
+	}
 	return w
+}
+
+// warm lets the first node lead, and the follower follow it by beats.
+func (w *world) warm() {
+	path := []event{{what: stands}, {what: reads}, {what: isRead}, {what: reads}, {what: isRead}, {what: isRead}}
+	if w.x.others {
+		path = append([]event{{what: elected}}, path[3:]...)
+	}
+	path = append(path, event{what: hearsBeat}, event{what: hearsAck})
+	for _, e := range path {
+		if err := w.do(e); err != nil {
+			panic(err)
+		}
+		if w.f.writing != (elector.Terms{}) {
+			w.persist()
+		}
+	}
+	w.forget()
 }
 
 // start starts the follower's process.
@@ -128,6 +150,7 @@ func (w *world) start() {
 func (x *search) run() (whole bool, depth int, err error) {
 	x.pool, x.seed, x.visited = newPool(), maphash.MakeSeed(), map[uint64]int32{}
 	first := x.begin()
+	x.terms += first.term
 	x.visit(first, arrival{from: -1})
 	layer, ats := []*world{first}, []int32{0}
 	for ; len(layer) > 0; depth++ {
@@ -148,6 +171,12 @@ func (x *search) run() (whole bool, depth int, err error) {
 						x.trace(ats[i], e))
 				}
 				if at, fresh := x.visit(then, arrival{ats[i], e}); fresh {
+					if x.calm != 0 && len(x.came)%x.calm == 0 {
+						if err := then.settles(); err != nil {
+							return false, depth + 1, fmt.Errorf("%w, after %d steps\n%s", err, depth+1,
+								x.trace(ats[i], e))
+						}
+					}
 					next, nextAts = append(next, then), append(nextAts, at)
 				}
 			}
