@@ -32,6 +32,11 @@ func (w *world) settles() error {
 			continue
 		}
 		here, there := s.follows.Term(group), l.session.leads.Term(group)
+		// A join that was lost is not missed while the leader has no reason to send beats: then
+		// heartbeats go on.
+		if w.spent.loses[0] > 0 && there == 0 && here == l.term && l.lease > c.now {
+			continue
+		}
 		if here != l.term || there != l.term || l.term != 0 && l.lease <= c.now {
 			return violation("(d): %s leads in term %d, but is followed in term %d, and knows of %d",
 				names[i], l.term, here, there)
@@ -53,6 +58,9 @@ func (w *world) period() error {
 		}
 		if l.asked != 0 && l.term == 0 && w.now >= l.askedAt+lease {
 			w.cede(i, true) // its election has failed
+		}
+		if l.asked != 0 && l.term != 0 {
+			w.propose(i, l.asked)
 		}
 		follows := l.term != 0 && l.session.leads.Follows(group, l.term)
 		if l.term != 0 && !follows && w.x.broken != neverSays {

@@ -50,7 +50,7 @@ const (
 
 var deedNames = [...]string{"passes", "reads", "is read", "hears beat", "hears ack", "beats", "says",
 	"stands", "is elected by others", "cedes", "stops", "suspects", "cut", "notices the end",
-	"notices the end there", "link", "loses a change to the leader", "loses a change of the leader",
+	"notices the end there", "link", "misses", "is missed",
 	"is asked by another", "restarts", "dies", "is proven dead", "writes", "answers"}
 
 // line describes an event before it happens.
@@ -96,9 +96,9 @@ func (w *world) events() (all []event) {
 		here := w.f.sessions[i]
 		newTerm := w.term < w.x.terms
 		add(here != nil && len(k.down) > 0, reads, i)
-		add(here != nil && len(k.down) > 0 && k.down[0].change != (pair.Change{}) &&
+		add(here != nil && len(k.down) > 0 &&
 			w.spent.loses[0] < w.x.loses, losesDown, i)
-		add(here != nil && w.f.carried && w.f.session == here, suspects, i)
+		add(here != nil && here.hears, suspects, i)
 		add(here != nil && k.broken, ends, i)
 		add(here != nil && l.session != nil && !k.broken, cuts, i)
 		if w.x.dies && i == 0 {
@@ -109,7 +109,7 @@ func (w *world) events() (all []event) {
 			continue
 		}
 		add(l.session != nil && len(k.up) > 0, isRead, i)
-		add(l.session != nil && len(k.up) > 0 && k.up[0].change != (pair.Change{}) &&
+		add(l.session != nil && len(k.up) > 0 &&
 			w.spent.loses[0] < w.x.loses, loses, i)
 		add(l.session != nil && k.broken, endsThere, i)
 		add(k.broken && here == nil && l.session == nil && w.numbers[i] < w.x.sessions, links, i)
@@ -176,8 +176,10 @@ func (w *world) do(e event) error {
 	case cedes, stops:
 		w.cede(i, e.what == cedes)
 	case suspects:
-		w.f.session.hears = false
-		w.step(elector.Lose{Peer: names[i]})
+		w.f.sessions[i].hears = false
+		if w.f.session == w.f.sessions[i] && w.f.carried {
+			w.step(elector.Lose{Peer: names[i]})
+		}
 	case cuts:
 		k.broken = true
 	case ends:

@@ -70,8 +70,10 @@ type stepped struct {
 	persist  elector.Terms
 }
 
-func newPool() *pool {
-	m, err := elector.New(config())
+func newPool(reserve lsn.Term) *pool {
+	cfg := config()
+	cfg.Bounds.Reserve = reserve
+	m, err := elector.New(cfg)
 	if err != nil {
 		panic(err)
 	}

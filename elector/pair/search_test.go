@@ -38,7 +38,7 @@ type scene struct {
 	sessions int      // with each leader
 	beats    int      // of each leader, in all, and the first of each session
 	says     int      // heartbeats of each leader, besides those after its election and in a session
-	loses    int      // changes that the streams lose
+	loses    int      // messages and changes that the streams lose
 	others   bool     // other voters elect and keep leaders as they like
 	warm     bool     // begin with the first node leading, and the follower in its set
 	votes    bool     // the follower may vote for another candidate
@@ -148,7 +148,11 @@ func (w *world) start() {
 
 // run searches, and returns whether all states were visited, and the first violation with its trace.
 func (x *search) run() (whole bool, depth int, err error) {
-	x.pool, x.seed, x.visited = newPool(), maphash.MakeSeed(), map[uint64]int32{}
+	reserve := lsn.Term(1)
+	if x.slowDisk {
+		reserve = 0 // each new term waits for the disk
+	}
+	x.pool, x.seed, x.visited = newPool(reserve), maphash.MakeSeed(), map[uint64]int32{}
 	first := x.begin()
 	x.terms += first.term
 	x.visit(first, arrival{from: -1})
