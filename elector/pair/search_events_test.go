@@ -264,7 +264,7 @@ func (w *world) connect(i int) {
 }
 
 // forget drops the datagrams that can change nothing any more: those of a session that has ended at
-// the end where they would arrive, beats that are not newer than one that was taken, and acks by which
+// the end where they would arrive, beats before the newest that was taken, and acks by which
 // no lease can last.
 func (w *world) forget() {
 	x := w.x
@@ -272,7 +272,7 @@ func (w *world) forget() {
 		s := w.f.sessions[d.peer]
 		past := s == nil || s.number != d.number
 		return past && x.broken != anySession ||
-			!past && d.beat.Sequence <= w.taken[d.peer] && x.broken != anySequence && x.broken != anySession
+			!past && d.beat.Sequence < w.taken[d.peer] && x.broken != anySequence && x.broken != anySession
 	})
 	w.acks = slices.DeleteFunc(slices.Clone(w.acks), func(d datagram) bool {
 		s := w.leaders[d.peer].session

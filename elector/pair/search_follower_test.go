@@ -358,7 +358,7 @@ func (w *world) beaten(s *session, b pair.Beat) error {
 	if !fresh {
 		return nil
 	}
-	if s.own().Unread(w.now, b) > config().Timing.Inactivity() {
+	if s.own().Unread(w.now, b) > config().Timing.Inactivity() && w.x.broken != neverAnew {
 		w.beginAnew(s)
 	}
 	s.hears = true

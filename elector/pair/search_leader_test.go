@@ -194,7 +194,7 @@ func (w *world) changed(i int, c pair.Change) error {
 		c.Revision = s.leads.Revision() + 1
 	}
 	if !s.own().Read(c) {
-		if !s.anew && w.x.broken != neverAnew {
+		if !s.anew && w.x.broken != neverAnew && w.x.broken != neverBegins {
 			s.anew = true
 			w.tells(i, item{change: pair.Change{What: pair.Begin}})
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
@@ -21,7 +22,6 @@ import (
 // differ only by the time at which they are reached count as one.
 type search struct {
 	scene
-	t       testing.TB
 	pool    *pool
 	seed    maphash.Seed
 	space   [4096]byte
@@ -191,6 +191,30 @@ func (x *search) run() (whole bool, depth int, err error) {
 		layer, ats = next, nextAts
 	}
 	return true, depth, nil
+}
+
+// searched runs a scene, and says how far it came.
+func searched(t testing.TB, s scene) error {
+	x := search{scene: s}
+	began := time.Now()
+	whole, depth, err := x.run()
+	how := "to its limit"
+	if whole {
+		how = "to the end"
+	}
+	if err != nil {
+		how = "to a violation"
+	}
+	t.Logf("%s: %d states, %d steps, %d states of the machine, depth %d, %s; %s", s.name, len(x.came),
+		x.tried, len(x.pool.known), depth, how, time.Since(began).Round(time.Millisecond))
+	return err
+}
+
+// holds fails if a scene breaks an invariant.
+func holds(t testing.TB, s scene) {
+	if err := searched(t, s); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
 }
 
 func (x *search) visit(w *world, by arrival) (at int32, fresh bool) {
