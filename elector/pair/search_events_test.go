@@ -48,8 +48,8 @@ const (
 	answers
 )
 
-var deedNames = [...]string{"passes", "reads", "is read", "hears beat", "hears ack", "beats", "says",
-	"stands", "is elected by others", "cedes", "stops", "suspects", "cut", "notices the end",
+var deedNames = [...]string{"passes", "reads", "is read", "hears beat", "hears ack", "beats",
+	"says", "stands", "is elected by others", "cedes", "stops", "suspects", "cut", "notices the end",
 	"notices the end there", "link", "misses", "is missed",
 	"is asked by another", "restarts", "dies", "is proven dead", "writes", "answers"}
 
@@ -70,7 +70,8 @@ func (w *world) line(e event) string {
 		s += ": " + show(w.links[e.peer].up[0])
 	case hearsBeat:
 		d := w.beats[e.at]
-		s += fmt.Sprintf(": session %d beat %d sent %d", d.number, d.beat.Sequence, (d.beat.SentAt-noon)/tick)
+		s += fmt.Sprintf(": session %d beat %d sent %d", d.number, d.beat.Sequence,
+			(d.beat.SentAt-noon)/tick)
 	case hearsAck:
 		d := w.acks[e.at]
 		s += fmt.Sprintf(": session %d ack %d of %d, revision %d", d.number, d.ack.Sequence,
@@ -270,9 +271,10 @@ func (w *world) forget() {
 	x := w.x
 	w.beats = slices.DeleteFunc(slices.Clone(w.beats), func(d datagram) bool {
 		s := w.f.sessions[d.peer]
-		past := s == nil || s.number != d.number
-		return past && x.broken != anySession ||
-			!past && d.beat.Sequence < w.taken[d.peer] && x.broken != anySequence && x.broken != anySession
+		if s == nil || s.number != d.number {
+			return x.broken != anySession
+		}
+		return d.beat.Sequence < w.taken[d.peer] && x.broken != anySequence && x.broken != anySession
 	})
 	w.acks = slices.DeleteFunc(slices.Clone(w.acks), func(d datagram) bool {
 		s := w.leaders[d.peer].session
@@ -406,7 +408,8 @@ func (w *world) shortens(before *world, p promise) error {
 		return violation("(c): f promises %s, which is proven dead", p)
 	}
 	was := before.promise()
-	if was.until <= w.now || was.to == p.to && p.until >= was.until || w.spent.restarts != before.spent.restarts {
+	goesOn := was.to == p.to && p.until >= was.until
+	if was.until <= w.now || goesOn || w.spent.restarts != before.spent.restarts {
 		return nil
 	}
 	i := slices.Index(names[:], was.to)

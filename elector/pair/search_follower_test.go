@@ -34,8 +34,8 @@ func config() elector.Config {
 
 const lease = 2 * tick // and promise
 
-// pool has the states of the follower's machine that were met. A machine cannot be copied, so a state
-// is known by the inputs that lead to it, and reached again by them.
+// pool has the states of the follower's machine that were met. A machine cannot be copied, so a
+// state is known by the inputs that lead to it, and reached again by them.
 type pool struct {
 	blank   *elector.Machine
 	numbers map[elector.State]int32
@@ -410,17 +410,20 @@ func (w *world) ties() ties {
 	return t
 }
 
-// promise is what binds the follower now; zero if nothing does. A machine may not know yet of a beat.
+// promise is what binds the follower; zero if nothing does.
 type promise struct {
 	to    elector.NodeID
 	term  lsn.Term
 	until elector.Time
 }
 
+// promise is what binds the follower now. Its machine may not know yet of a beat that does.
 func (w *world) promise() promise {
 	p := w.ties().promise
-	if own := w.f.session; own != nil && w.f.carried && p.to == names[own.peer] && own.follows.Heard() != 0 {
-		p.until = max(p.until, own.follows.Heard()+lease)
+	if own := w.f.session; own != nil && w.f.carried && p.to == names[own.peer] {
+		if heard := own.follows.Heard(); heard != 0 {
+			p.until = max(p.until, heard+lease)
+		}
 	}
 	if p.until <= w.now {
 		return promise{}

@@ -114,8 +114,9 @@ func (w *world) checkLed(i int, term lsn.Term) {
 }
 
 func (w *world) disown(i int, term lsn.Term) {
-	c := item{change: pair.Change{What: pair.Disown, Group: group, Term: term}}
-	if l := &w.links[i]; w.x.broken != neverDisowns && (len(l.down) == 0 || l.down[len(l.down)-1] != c) {
+	c, down := item{change: pair.Change{What: pair.Disown, Group: group, Term: term}}, w.links[i].down
+	said := len(down) > 0 && down[len(down)-1] == c // at most once a period
+	if !said && w.x.broken != neverDisowns {
 		w.tells(i, c)
 	}
 }

@@ -37,19 +37,29 @@ const (
 // scenes are what is searched.
 var scenes = []scene{
 	{name: "one leader", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true},
-	{name: "one leader, two sessions", leaders: 1, sessions: 2, terms: 1, beats: 1, others: true},
-	{name: "a heartbeat more", leaders: 1, sessions: 1, terms: 1, beats: 1, says: 1, others: true},
+	{name: "one leader, few events", leaders: 1, sessions: 1, terms: 1, others: true,
+		without: []deed{suspects, stops}},
+	{name: "it leads on", leaders: 1, sessions: 1, beats: 2, says: 1, others: true, warm: true},
+	{name: "two sessions", leaders: 1, sessions: 2, beats: 1, others: true, warm: true,
+		without: []deed{stops}},
 	{name: "a restart", leaders: 1, sessions: 2, beats: 1, others: true, warm: true, restarts: 1},
-	{name: "a death", leaders: 1, sessions: 1, beats: 1, says: 1, others: true, warm: true, dies: true},
-	{name: "a vote", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, warm: true, votes: true},
-	{name: "the same leader again", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, warm: true},
+	{name: "a death", leaders: 1, sessions: 1, beats: 1, says: 1, others: true, warm: true,
+		dies: true},
+	{name: "a vote", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, warm: true,
+		votes: true, without: []deed{stands, elected}},
+	{name: "the same leader again", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true,
+		warm: true},
+	{name: "a new term, few events", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true,
+		warm: true, without: []deed{suspects, stops, cuts}},
 	{name: "a lost message", leaders: 1, sessions: 1, beats: 2, others: true, warm: true, loses: 1},
 	{name: "a slow disk", leaders: 1, sessions: 1, terms: 1, beats: 1, others: true, warm: true,
-		slowDisk: true},
-	{name: "two leaders", leaders: 2, sessions: 1, terms: 2, beats: 1},
-	{name: "one leads, and another stands", leaders: 2, sessions: 1, terms: 1, beats: 1, says: 1, warm: true},
-	{name: "they change, two sessions", leaders: 2, sessions: 2, terms: 1, beats: 1, warm: true},
-	{name: "they change, a restart", leaders: 2, sessions: 2, terms: 1, beats: 1, warm: true, restarts: 1},
+		slowDisk: true, without: []deed{cuts, stops}},
+	{name: "two leaders", leaders: 2, sessions: 1, terms: 1, beats: 1, says: 1, warm: true},
+	{name: "two leaders, few events", leaders: 2, sessions: 1, terms: 1, beats: 1, warm: true,
+		without: []deed{suspects, stops}},
+	{name: "two leaders, two sessions", leaders: 2, sessions: 2, terms: 1, beats: 1, warm: true},
+	{name: "two leaders, a restart", leaders: 2, sessions: 2, terms: 1, beats: 1, warm: true,
+		restarts: 1, without: []deed{suspects, stops}},
 }
 
 func TestSearch(t *testing.T) {
@@ -88,7 +98,9 @@ func TestBrokenRules(t *testing.T) {
 		with(anyTerm, func(s *scene) { s.terms = 2 }),
 		with(revisionFirst, func(s *scene) {}),
 		with(fromArrival, func(s *scene) {}),
-		with(joinsUnpromised, func(s *scene) { s.restarts, s.sessions, s.warm, s.terms = 1, 2, true, 0 }),
+		with(joinsUnpromised, func(s *scene) {
+			s.restarts, s.sessions, s.warm, s.terms = 1, 2, true, 0
+		}),
 		with(unfresh, func(s *scene) {
 			s.slowDisk, s.warm, s.says, s.beats = true, true, 0, 1
 			s.without = []deed{cuts, stands, cedes}
@@ -123,7 +135,8 @@ func TestHarmlessRules(t *testing.T) {
 	for _, s := range []scene{
 		{broken: diedFirst, leaders: 1, sessions: 1, beats: 1, others: true, warm: true, dies: true},
 		{broken: anyAckSession, leaders: 1, sessions: 2, beats: 1, others: true, warm: true},
-		{broken: neverBegins, leaders: 1, sessions: 1, beats: 1, others: true, warm: true, loses: 1, calm: 4},
+		{broken: neverBegins, leaders: 1, sessions: 1, beats: 1, others: true, warm: true, loses: 1,
+			calm: 4},
 	} {
 		t.Run(s.broken, func(t *testing.T) {
 			s.name, s.limit = s.broken, limit(t, 30_000)

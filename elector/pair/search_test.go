@@ -14,12 +14,12 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// A search visits every state that a follower and one or two leaders can reach by pairs, in whatever
-// order things happen. The follower is a real machine, whose promise decides who may lead: the swing
-// voter. Both ends of a pair are real. Around them is the glue of cluster/internal/loop, once more:
-// a rule may be broken in it. Streams keep order, are cut anywhere, and may lose a change. Beats and
-// acks are lost, copied and reordered for ever, also those of sessions that have ended. States that
-// differ only by the time at which they are reached count as one.
+// A search visits every state that a follower and one or two leaders can reach by pairs, in
+// whatever order things happen. The follower is a real machine, whose promise decides who may lead:
+// the swing voter. Both ends of a pair are real. Around them is the glue of cluster/internal/loop,
+// written once more, so that a rule can be broken in it. Streams keep order, are cut anywhere, and
+// may lose a message. Beats and acks are lost, copied and reordered for ever. States that differ
+// only by the time at which they are reached count as one.
 type search struct {
 	scene
 	pool    *pool
@@ -37,7 +37,7 @@ type scene struct {
 	terms    lsn.Term // above 1, or 2 if warm, that are begun
 	sessions int      // with each leader
 	beats    int      // of each leader, in all, and the first of each session
-	says     int      // heartbeats of each leader, besides those after its election and in a session
+	says     int      // heartbeats of each leader, besides those of an election or a new session
 	loses    int      // messages and changes that the streams lose
 	others   bool     // other voters elect and keep leaders as they like
 	warm     bool     // begin with the first node leading, and the follower in its set
@@ -72,7 +72,8 @@ type world struct {
 
 type spent struct{ beats, says, loses, restarts, sessions [2]int }
 
-// link is what the newest link between two processes carries: up to the leader, down to the follower.
+// link is what the newest link between two processes carries: up to the leader, down to the
+// follower.
 type link struct {
 	up, down []item
 	broken   bool
@@ -123,7 +124,8 @@ func (x *search) begin() *world {
 
 // warm lets the first node lead, and the follower follow it by beats.
 func (w *world) warm() {
-	path := []event{{what: stands}, {what: reads}, {what: isRead}, {what: reads}, {what: isRead}, {what: isRead}}
+	path := []event{{what: stands}, {what: reads}, {what: isRead}, {what: reads}, {what: isRead},
+		{what: isRead}}
 	if w.x.others {
 		path = append([]event{{what: elected}}, path[3:]...)
 	}
@@ -146,7 +148,8 @@ func (w *world) start() {
 	w.step(elector.Eligible{})
 }
 
-// run searches, and returns whether all states were visited, and the first violation with its trace.
+// run searches, and returns whether all states were visited, and the first violation with its
+// trace.
 func (x *search) run() (whole bool, depth int, err error) {
 	reserve := lsn.Term(1)
 	if x.slowDisk {
