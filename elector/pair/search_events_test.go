@@ -113,7 +113,7 @@ func (w *world) events() (all []event) {
 		add(l.session != nil && len(k.up) > 0 &&
 			w.spent.loses[0] < w.x.loses, loses, i)
 		add(l.session != nil && k.broken, endsThere, i)
-		add(k.broken && here == nil && l.session == nil && w.numbers[i] < w.x.sessions, links, i)
+		add(k.broken && w.numbers[i] < w.x.sessions, links, i)
 		add(l.session != nil && l.session.leads.Len() > 0 && w.spent.beats[i] < w.x.beats, beats, i)
 		add(l.term != 0 && l.session != nil && !l.session.leads.Follows(group, l.term) &&
 			w.spent.says[i] < w.x.says, says, i)
