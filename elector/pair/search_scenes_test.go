@@ -94,6 +94,16 @@ func TestBrokenRules(t *testing.T) {
 	}
 	for _, s := range []scene{
 		with(anyRevision, func(s *scene) {}),
+		with(anyRevision, func(s *scene) {
+			s.name += ", leases"
+			*s = scene{name: s.name, broken: s.broken, leaders: 2, warm: true, sessions: 1, terms: 1,
+				beats: 1, leases: true, without: []deed{cuts, stops, cedes}}
+		}),
+		with(endUnwritten, func(s *scene) {
+			s.name += ", leases"
+			*s = scene{name: s.name, broken: s.broken, leaders: 2, warm: true, sessions: 1, terms: 1,
+				beats: 1, leases: true, without: []deed{suspects, stops, cedes}}
+		}),
 		with(leaveUnwritten, func(s *scene) { s.warm = true }),
 		with(endUnwritten, func(s *scene) { s.warm = true }),
 		with(anyTerm, func(s *scene) { s.terms = 2 }),

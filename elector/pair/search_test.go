@@ -47,6 +47,7 @@ type scene struct {
 	slowDisk bool     // writes take any time
 	calm     int      // invariant (d) is checked from one in so many states; 0: from none
 	without  []deed   // what does not happen
+	leases   bool     // of (a) to (e) nothing is checked, only that no two leases are valid
 	broken   string   // a rule
 	limit    int      // states
 }
