@@ -46,12 +46,15 @@ const (
 	proves // the death of a leader
 	writes // the disk of the follower
 	answers
+	readsAhead  // the follower reads a message that overtook changes
+	isReadAhead // a leader does
 )
 
 var deedNames = [...]string{"passes", "reads", "is read", "hears beat", "hears ack", "beats",
 	"says", "stands", "is elected by others", "cedes", "stops", "suspects", "cut", "notices the end",
 	"notices the end there", "link", "misses", "is missed",
-	"is asked by another", "restarts", "dies", "is proven dead", "writes", "answers"}
+	"is asked by another", "restarts", "dies", "is proven dead", "writes", "answers",
+	"reads ahead", "is read ahead"}
 
 // line describes an event before it happens.
 func (w *world) line(e event) string {
@@ -99,6 +102,7 @@ func (w *world) events() (all []event) {
 		add(here != nil && len(k.down) > 0, reads, i)
 		add(here != nil && len(k.down) > 0 &&
 			w.spent.loses[0] < w.x.loses, losesDown, i)
+		add(here != nil && overtaking(k.down) > 0, readsAhead, i)
 		add(here != nil && here.hears, suspects, i)
 		add(here != nil && k.broken, ends, i)
 		add(here != nil && l.session != nil && !k.broken, cuts, i)
@@ -112,6 +116,7 @@ func (w *world) events() (all []event) {
 		add(l.session != nil && len(k.up) > 0, isRead, i)
 		add(l.session != nil && len(k.up) > 0 &&
 			w.spent.loses[0] < w.x.loses, loses, i)
+		add(l.session != nil && overtaking(k.up) > 0, isReadAhead, i)
 		add(l.session != nil && k.broken, endsThere, i)
 		add(k.broken && w.numbers[i] < w.x.sessions, links, i)
 		add(l.session != nil && l.session.leads.Len() > 0 && w.spent.beats[i] < w.x.beats, beats, i)
@@ -145,11 +150,10 @@ func (w *world) do(e event) error {
 	switch e.what {
 	case passes:
 		return w.pass()
-	case reads:
-		return w.read(i)
-	case isRead:
-		it := k.up[0]
-		k.up = k.up[1:]
+	case reads, readsAhead:
+		return w.read(i, e.what == readsAhead)
+	case isRead, isReadAhead:
+		it := take(&k.up, e.what == isReadAhead)
 		if it.change != (pair.Change{}) {
 			return w.changed(i, it.change)
 		}
@@ -294,11 +298,26 @@ func (w *world) pass() error {
 	return nil
 }
 
+// overtaking is where the first message is on a stream: it may overtake changes, which are sent
+// behind all messages that wait. -1 for none.
+func overtaking(stream []item) int {
+	return slices.IndexFunc(stream, func(it item) bool { return it.change == (pair.Change{}) })
+}
+
+// take takes the first of a stream, or ahead of it the first message.
+func take(stream *[]item, ahead bool) item {
+	at := 0
+	if ahead {
+		at = overtaking(*stream)
+	}
+	it := (*stream)[at]
+	*stream = slices.Concat((*stream)[:at], (*stream)[at+1:])
+	return it
+}
+
 // read lets the follower read from a stream.
-func (w *world) read(i int) error {
-	k := &w.links[i]
-	it := k.down[0]
-	k.down = k.down[1:]
+func (w *world) read(i int, ahead bool) error {
+	it := take(&w.links[i].down, ahead)
 	switch it.change.What {
 	case pair.Disown:
 		w.step(elector.Lose{Peer: names[i], Term: it.change.Term})
@@ -414,8 +433,9 @@ func (w *world) shortens(before *world, p promise) error {
 	}
 	i := slices.Index(names[:], was.to)
 	for at := range w.links {
-		if k := before.links[at].down; len(k) > len(w.links[at].down) {
-			m := k[0].msg
+		old, is := before.links[at].down, w.links[at].down
+		if first := overtaking(old); first >= 0 && messages(old) > messages(is) {
+			m := old[first].msg
 			if at == i && m.Kind == elector.LeadershipCession && m.Term >= was.term ||
 				at != i && m.Kind == elector.LeaderHeartbeat && m.Term > was.term {
 				return nil
@@ -426,6 +446,13 @@ func (w *world) shortens(before *world, p promise) error {
 		return nil
 	}
 	return violation("(c): f promised %s, and then %s", was, p)
+}
+
+func messages(stream []item) (n int) {
+	for _, it := range stream {
+		n += int(min(it.msg.Kind, 1))
+	}
+	return n
 }
 
 func (p promise) String() string {
