@@ -206,3 +206,29 @@ func BenchmarkElections(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOpenAndClose opens an election and closes it again, on a real disk, among many that are
+// open and led. The time must not depend on their number.
+func BenchmarkOpenAndClose(b *testing.B) {
+	for _, open := range []int{0, 10_000} {
+		b.Run(fmt.Sprint(open), func(b *testing.B) {
+			n := leadingAlone(b)
+			for i := range open {
+				_, err := n.Election(fmt.Sprint("open", i), ElectionConfig{})
+				require.NoError(b, err)
+			}
+			name := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				name++
+				e, err := n.Election(fmt.Sprint("x", name), ElectionConfig{NotCandidate: true})
+				if err == nil {
+					err = e.Close(context.Background())
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

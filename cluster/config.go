@@ -80,6 +80,19 @@ type Config struct {
 
 	// Election says how this node takes part in the default election.
 	Election ElectionConfig
+	// Prefixes say how it takes part in elections whose names begin with a key; the longest one
+	// counts. Such an election opens by itself when another voter stands or leads in it, or by
+	// Node.Open. Have the same prefixes on every node. Set AwaitCampaign in them if elections are to
+	// close when nobody campaigns any more: without it some voter always leads. Where Priority and
+	// Takeover are 0, Rendezvous is the priority: it spreads the leaders. Default none.
+	Prefixes map[string]ElectionConfig
+	// PrefixLimit bounds how many elections are open because another voter asked for them. Default
+	// 100,000.
+	PrefixLimit int
+	// PrefixIdle is after what time such an election closes here if nobody leads in it, no message of
+	// it came, and nobody on this node campaigns, or has got it from Node.Open. It opens again when
+	// it is needed. At least a second. Default 10 minutes.
+	PrefixIdle time.Duration
 	// Set NoDeathProof where proxies or NAT sit between members: a refused connection then
 	// proves nothing about the process behind it.
 	NoDeathProof bool
@@ -164,6 +177,8 @@ func (c Config) withDefaults() Config {
 	c.GossipAddr = cmp.Or(c.GossipAddr, defaultGossipAddr)
 	c.MeshAddr = cmp.Or(c.MeshAddr, defaultMeshAddr)
 	c.Election = c.Election.withDefaults()
+	c.PrefixLimit = cmp.Or(c.PrefixLimit, 100_000)
+	c.PrefixIdle = cmp.Or(c.PrefixIdle, 10*time.Minute)
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
@@ -272,19 +287,8 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var ps problems
-	var bad *elector.ConfigError
-	if errors.As(c.elector(c.Election).Validate(), &bad) { // in the names of this configuration
-		for _, p := range bad.Problems {
-			switch p.Field {
-			case "Voters":
-			case "Self":
-				p.Field = "Node"
-			default:
-				p.Field = "Election." + p.Field
-			}
-			ps = append(ps, p)
-		}
-	}
+	c.checkElection(c.Election, "Election.", &ps)
+	c.checkPrefixes(&ps)
 	if len(c.Voters) == 0 && len(c.Join) == 0 && len(c.Peers) == 0 {
 		ps.add("Voters", "empty",
 			"at least one node name, or empty beside Join: the node learns the voters then")
@@ -309,13 +313,6 @@ func (c Config) Validate() error {
 	if c.MinTerm >= lsn.MaxTerm {
 		ps.add("MinTerm", c.MinTerm.String(), "below %d, the highest term", lsn.MaxTerm)
 	}
-	// Right before a heartbeat renews the lease no more than most is left of it: a leader
-	// must have time for work then. If most is not positive, the timers have said so.
-	margin, most := c.Election.StopMargin, c.Election.Timing.Lease-c.Election.Timing.HeartbeatBroadcast
-	if most > 0 && (margin <= 0 || margin >= most) {
-		ps.add("Election.StopMargin", margin.String(),
-			"positive and shorter than Lease - HeartbeatBroadcast, %s", most)
-	}
 	c.checkAddresses(&ps)
 	c.checkExposed(&ps)
 	checkHealth(c.Health, &ps)
@@ -331,6 +328,31 @@ type problems []elector.Problem
 
 func (ps *problems) add(field, value, format string, args ...any) {
 	*ps = append(*ps, elector.Problem{Field: field, Value: value, Want: fmt.Sprintf(format, args...)})
+}
+
+// checkElection checks how the node takes part in an election. The names of its fields begin with
+// field.
+func (c Config) checkElection(e ElectionConfig, field string, ps *problems) {
+	var bad *elector.ConfigError
+	if errors.As(c.elector(e).Validate(), &bad) { // in the names of this configuration
+		for _, p := range bad.Problems {
+			switch p.Field {
+			case "Voters":
+			case "Self":
+				p.Field = "Node"
+			default:
+				p.Field = field + p.Field
+			}
+			*ps = append(*ps, p)
+		}
+	}
+	// Right before a heartbeat renews the lease no more than most is left of it: a leader
+	// must have time for work then. If most is not positive, the timers have said so.
+	margin, most := e.StopMargin, e.Timing.Lease-e.Timing.HeartbeatBroadcast
+	if most > 0 && (margin <= 0 || margin >= most) {
+		ps.add(field+"StopMargin", margin.String(),
+			"positive and shorter than Lease - HeartbeatBroadcast, %s", most)
+	}
 }
 
 func checkHealth(h health.Options, ps *problems) {

@@ -52,9 +52,10 @@ func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
 var ErrNotOpen = loop.ErrNotOpen
 
 // Lookup returns the election of that name that is open on this node, the default
-// one by DefaultGroup. The error wraps ErrNotOpen, or is why the node has ended.
+// one by DefaultGroup. It opens nothing, and keeps nothing open: see Open. The error wraps
+// ErrNotOpen, or is why the node has ended.
 func (n *Node) Lookup(name string) (*Election, error) {
-	p, err := n.loop.Lookup(name)
+	p, err := n.loop.Lookup(name, false)
 	if err != nil {
 		return nil, fmt.Errorf("election %q on node %s: %w", name, n.cfg.Node, err)
 	}

@@ -55,6 +55,12 @@ func (n *Node) FillInbox() {
 	}
 }
 
+// Hear hands the node a message of a member, as the mesh does, and waits until it is handled.
+func (n *Node) Hear(from NodeID, group string, m elector.Message) {
+	n.loop.Received(from, group, m)
+	n.Do(func() {})
+}
+
 // Machine is the state of the default election's machine.
 func (n *Node) Machine() elector.Status { return n.loop.Snapshot(n.election.p).Status }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// leadsAlone is a node that has led for a while, as the only voter, in virtual time. It looks in each
-// heartbeat period whether somebody else should lead.
+// leadsAlone is a node that has led for a while, as the only voter, in virtual time. It looks in
+// each heartbeat period whether somebody else should lead.
 func leadsAlone(t *testing.T) *Node {
 	process := testprocess.New(memnet.New(), "a")
 	hooks := testhook.Hooks{Peers: map[NodeID]string{"a": "a:7401"}}

@@ -194,6 +194,7 @@ func (n *Node) newLoop() *loop.Loop {
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Meta: n.cfg.Meta,
 		MinTerm: n.cfg.MinTerm, Log: n.log, Hooks: n.hooks, Store: n.store, Measure: n.measure,
 		Recorder: n.recorder, Publish: n.hub.publish,
+		Prefixed: n.cfg.prefixed(), GuestLimit: n.cfg.PrefixLimit, GuestIdle: n.cfg.PrefixIdle,
 		Claimed: n.diagnosis.Claimed, Differs: n.diagnosis.VotersDiffer,
 	})
 }

@@ -286,7 +286,10 @@ func TestAnElectionIsNotOpenedForEverOnADiskThatHangs(t *testing.T) {
 		goOn := c.hangWrites(n.ID())
 		go n.Pause(context.Background(), time.Second)
 		synctest.Wait()
-		err := returnsWithin(t, cluster.OpenTime, func() error {
+		e, err := n.Election("x", cluster.ElectionConfig{})
+		require.NoError(t, err, "nothing of it is on the disk, or on its way")
+		require.NoError(t, e.Close(t.Context()))
+		err = returnsWithin(t, cluster.OpenTime, func() error {
 			_, err := n.Election("x", cluster.ElectionConfig{})
 			return err
 		})

@@ -174,7 +174,8 @@ func TestTimersAreALittleLate(t *testing.T) {
 	}
 }
 
-// A leader whose driver was held up says what its application has issued meanwhile, within a period.
+// A leader whose driver was held up says what its application has issued meanwhile, within a
+// period.
 func TestALateHeartbeatHasTheNewestLSN(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
 		var sent []lsn.LSN

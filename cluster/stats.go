@@ -51,6 +51,10 @@ type Stats struct {
 	// for only one.
 	MissedEvents  uint64
 	Subscriptions int // that are open
+	// Uninvited counts the messages of elections that are not open here and that they did not open,
+	// by why: no-prefix (see Config.Prefixes), observer (the sender is no voter), shut (the election
+	// was closed on this node within a minute) or full (Config.PrefixLimit).
+	Uninvited map[string]uint64
 }
 
 // ElectionStats are the figures of one election on a node.
@@ -100,7 +104,10 @@ func (n *Node) StatsOf(sel Selection) Stats {
 		InboxWait: Histogram(m.Waits.Snapshot()), InboxLength: n.loop.InboxLength(),
 		Stalls: m.Stalls.Load(), StoreWrite: Histogram(m.Writes.Snapshot()),
 		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
-		LogLinesLost: n.lines.lost.Load(),
+		LogLinesLost: n.lines.lost.Load(), Uninvited: map[string]uint64{},
+	}
+	for why, count := range n.loop.Uninvited {
+		st.Uninvited[why] = count.Load()
 	}
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	for name, times := range m.Phases() {

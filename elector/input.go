@@ -7,8 +7,8 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Carry, Lose, Backed, Covered, Tick,
-// Received, LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm, Issued,
-// Eligible, Prepared, Prefer, Guard, Transfer, Resign, Pause, Stop.
+// Received, LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Publish, ChangeVoters, Confirm,
+// Issued, Eligible, Prepared, Prefer, Guard, Transfer, Resign, Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -20,11 +20,11 @@ type Start struct {
 	Record   Record   // the newest that it accepted
 }
 
-// Carry says that the pair of this node and its leader Peer carries this election in Term (Pairable),
-// and that it heard its newest beat at At by this node's clock; 0 for none yet. The beat counts as a
-// heartbeat that came then. The pair's detector watches the leader from then on, until the node
-// follows no more, a link to Peer comes up, or Lose. Driver: step it before any other input, if
-// there was a newer beat.
+// Carry says that the pair of this node and its leader Peer carries this election in Term
+// (Pairable), and that it heard its newest beat at At by this node's clock; 0 for none yet. The
+// beat counts as a heartbeat that came then. The pair's detector watches the leader from then on,
+// until the node follows no more, a link to Peer comes up, or Lose. Driver: step it before any
+// other input, if there was a newer beat.
 type Carry struct {
 	Peer NodeID
 	Term lsn.Term

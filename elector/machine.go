@@ -72,14 +72,6 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	switch in := in.(type) {
 	case Start:
 		m.start(in)
-	case Carry:
-		m.carry(in)
-	case Lose:
-		m.lose(in)
-	case Covered:
-		if m.state.Role == Leader {
-			m.state.Leader.Covered = in.All
-		}
 	case Received:
 		m.receive(in.From, in.Identity, &in.Message)
 	case LinkUp:
@@ -96,14 +88,12 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.tuned(in)
 	case Persisted:
 		m.persisted(in.Term, in.Record)
-	case Publish:
-		m.publish(in.Value)
-	case ChangeVoters:
-		m.changeVoters(in)
-	case Confirm:
-		m.confirm()
 	case Issued:
 		m.issued(in.LSN)
+	case Carry, Lose, Covered:
+		m.paired(in)
+	case Publish, ChangeVoters, Confirm:
+		m.asked(in)
 	case Eligible:
 		m.eligible(in.Able)
 	case Prepared:
@@ -130,6 +120,18 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	return *m.eff
 }
 
+// asked acts on what an application asks of a leader.
+func (m *Machine) asked(in Input) {
+	switch in := in.(type) {
+	case Publish:
+		m.publish(in.Value)
+	case ChangeVoters:
+		m.changeVoters(in)
+	case Confirm:
+		m.confirm()
+	}
+}
+
 // start begins taking part as a FOLLOWER that looks for an existing leader first.
 func (m *Machine) start(in Start) {
 	s := &m.state
@@ -145,7 +147,7 @@ func (m *Machine) start(in Start) {
 	if m.set.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
 	}
-	if m.floor() > 0 { // a node that was in no term yet has no vote to protect
+	if s.Term > 0 { // a node that was in no term yet has no vote to protect
 		m.reserve()
 	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to. But with a

@@ -7,7 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// Pairing says for whom beats of a pair may speak in an election: P1.
+// Pairing says for whom beats of a pair may speak in an election: §16.1.
 type Pairing struct {
 	Leader   NodeID   // that this node follows; "" if beats may not speak for it
 	Term     lsn.Term // of that leadership
@@ -46,6 +46,20 @@ func (m *Machine) Wanted() time.Duration {
 		return m.wantedPeriod(f.Leader)
 	}
 	return 0
+}
+
+// paired acts on what beats of a pair say; for a leader's acknowledged ones see backed.
+func (m *Machine) paired(in Input) {
+	switch in := in.(type) {
+	case Carry:
+		m.carry(in)
+	case Lose:
+		m.lose(in)
+	case Covered:
+		if m.state.Role == Leader {
+			m.state.Leader.Covered = in.All
+		}
+	}
 }
 
 // carry extends the promise to the leader by a beat, and leaves its silence to the pair's detector.
@@ -88,15 +102,14 @@ func (m *Machine) lose(in Lose) {
 	}
 }
 
-// backed counts acknowledged beats like acknowledged heartbeats: P4. One that was sent before this
-// leadership is no anomaly.
+// backed counts acknowledged beats like acknowledged heartbeats: §16.4. One that was sent before
+// this leadership is no anomaly.
 func (m *Machine) backed(in Backed) {
 	if m.state.Role != Leader {
 		return
 	}
 	for _, b := range in.By {
 		if voter, counts := m.genuine(b.Peer, b.Identity); counts && m.supported(voter, b.SentAt) {
-			m.notePresent(b.Peer)
 			m.noteSettled(voter)
 		}
 	}
@@ -110,12 +123,24 @@ func (m *Machine) Backs(id NodeID, identity Identity) bool {
 	return counts
 }
 
-// LeaseFrom is the end of the lease that acknowledgements back: the send times of the newest message
-// that each of Electorate has acknowledged, 0 for none.
+// LeaseFrom is the end of the lease that acknowledgements back: the send times of the newest
+// message that each of Electorate has acknowledged, 0 for none.
 func (m *Machine) LeaseFrom(acks []Time) Time {
 	var s support
 	copy(s[:], acks)
 	return m.leaseFrom(&s)
+}
+
+// IsAboutToStand reports whether this node would stand for election if it were stepped at now.
+func (m *Machine) IsAboutToStand(now Time) bool {
+	f := m.state.Follower // zero unless FOLLOWER
+	return !f.Discovering && due(f.StandAt, now)
+}
+
+// Attempts reports whether this node asks others for their votes: a scouting round or a ballot is
+// open. A candidate that waits for the disk asks nobody yet.
+func (m *Machine) Attempts() bool {
+	return m.state.Candidate.Ballot.Sent || m.state.Follower.Round.IsOpen()
 }
 
 // said is what an acknowledgement tells besides that the leader was heard.
@@ -144,7 +169,7 @@ type asserted struct {
 }
 
 // tellNews sends what has changed for those to whom beats speak instead of heartbeats and
-// acknowledgements, at most once a period: P7.
+// acknowledgements, at most once a period: §16.7.
 func (m *Machine) tellNews() {
 	s := &m.state
 	f, l := s.Follower, s.Leader

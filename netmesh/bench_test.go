@@ -24,12 +24,14 @@ func (b *echo) LinkUp(
 	b.mesh <- b.self
 	b.got <- struct{}{}
 }
-func (b *echo) LinkDown(elector.NodeID, elector.Evidence)             {}
-func (b *echo) Died(elector.NodeID, elector.Proof)                    {}
-func (b *echo) Noted(elector.NodeID, Note)                            { b.got <- struct{}{} }
-func (*echo) Changed(elector.NodeID, uint64, []pair.Change)           {}
-func (*echo) Beaten(elector.NodeID, uint64, pair.Beat, time.Duration) {}
-func (*echo) Acked(elector.NodeID, uint64, pair.Ack)                  {}
+func (b *echo) LinkDown(elector.NodeID, elector.Evidence)   {}
+func (b *echo) Died(elector.NodeID, elector.Proof)          {}
+func (b *echo) Noted(elector.NodeID, Note)                  { b.got <- struct{}{} }
+func (*echo) Changed(elector.NodeID, uint64, []pair.Change) {}
+func (b *echo) Acked(elector.NodeID, uint64, pair.Ack)      { b.got <- struct{}{} }
+func (b *echo) Beaten(p elector.NodeID, session uint64, beat pair.Beat, _ time.Duration) {
+	b.self.Ack(p, session, pair.Ack{Sequence: beat.Sequence, SentAt: beat.SentAt})
+}
 func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {
 	if m.Kind == elector.LeaderHeartbeat {
 		m.Kind = elector.HeartbeatAck
@@ -64,6 +66,36 @@ func BenchmarkRoundTrip(b *testing.B) {
 		for b.Loop() {
 			x.Send("y", "default", heartbeat(1))
 			<-here.got
+		}
+	})
+}
+
+// BenchmarkBeat is a beat to a peer on loopback and its ack back, by datagrams. One that the kernel
+// loses is repeated.
+func BenchmarkBeat(b *testing.B) {
+	plainAndTLS(b, func(b *testing.B, edit func(*Config)) {
+		x, here := echoing(b, "x", edit)
+		y, there := echoing(b, "y", edit)
+		x.AddPeer("y", y.Addr().String())
+		<-here.got
+		<-there.got
+		session, seq := x.Links()[0].Peer.Session, uint64(0)
+		lost := time.NewTimer(time.Second)
+		say := func() {
+			seq++
+			lost.Reset(time.Second)
+			x.Beat("y", session, beat(seq))
+			select {
+			case <-here.got:
+			case <-lost.C:
+			}
+		}
+		for x.Links()[0].Beats != BeatsDatagrams || y.Links()[0].Beats != BeatsDatagrams {
+			say()
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			say()
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Package netmesh connects the members of a cluster: a full mesh with one link per pair, a
 // TCP connection over which the elector's messages travel as length-prefixed msgpack
-// frames.
+// frames, and datagrams beside it.
 //
 // It is not a general RPC layer: messages are small, may be lost when a link
 // ends, and are never answered by the mesh itself.
@@ -27,6 +27,12 @@
 //     only the two processes know.
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.
+//   - A link is a session, which has a number that never comes again. Changes of what a peer
+//     follows travel on the link in order. Beats and their answers go by datagrams where those are
+//     answered, and on the link otherwise; they may be lost, and none comes twice.
+//   - A datagram counts only if the other end of a session that is up has made it, with a key of
+//     that link, direction and kind: of TLS, or of the handshake, which can be read without TLS.
+//     It shows nothing about the link, whose own pings must be answered.
 //   - Nothing that arrives from the network disturbs any link but its own.
 //
 // The mesh draws no conclusions about configurations and clocks. It carries what members

@@ -34,9 +34,9 @@ type Handler interface {
 	// Changed hands over changes of what the peer follows, and words of the peer that it does not
 	// lead, of the session of the present link.
 	Changed(peer elector.NodeID, session uint64, changes []pair.Change)
-	// Beaten hands over a beat that came a while ago. It may be a copy or late.
+	// Beaten hands over a beat that came a while ago. Each is newer than those before it.
 	Beaten(peer elector.NodeID, session uint64, b pair.Beat, age time.Duration)
-	// Acked hands over the answer to a beat, which may be a copy or late.
+	// Acked hands over the answer to a beat, each once. It may come behind a newer one.
 	Acked(peer elector.NodeID, session uint64, a pair.Ack)
 }
 
@@ -99,4 +99,7 @@ type FaultLayer interface {
 	// which has all that conn has received since. Each Write to it is one frame.
 	// CloseWrite fails if the last frame was lost.
 	Wrap(peer elector.NodeID, conn net.Conn, in io.Reader) net.Conn
+	// Datagram decides what becomes of a datagram to a peer, or of one that has come in from it:
+	// it is lost, or it is sent after a while.
+	Datagram(peer elector.NodeID, in bool) (after time.Duration, lost bool)
 }

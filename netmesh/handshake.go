@@ -247,6 +247,7 @@ func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 	l := m.newLink(h, info, theirs.connKey(node))
 	l.key, l.claims = key, *h.claimedBy(theirs)
 	l.claims.later = joined.Proofs
+	l.openDatagrams(h)
 	if refused := h.confirm(m, m.install(l)); refused != nil {
 		return nil, refused
 	}
@@ -345,6 +346,7 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 		info.Session = session(mine.Half, theirs.Half)
 		l := m.newLink(h, info, theirs.connKey(m.cfg.Node))
 		l.key, l.claims = theirs.Evidence, *h.claimedBy(theirs)
+		l.openDatagrams(h)
 		refused := m.install(l)
 		if refused == nil {
 			go l.run()

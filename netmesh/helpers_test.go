@@ -79,7 +79,12 @@ func (r *recorder) Changed(p elector.NodeID, session uint64, changes []pair.Chan
 	}
 }
 func (r *recorder) Beaten(p elector.NodeID, session uint64, b pair.Beat, age time.Duration) {
+	if p == r.slow {
+		r.held.Store(true)
+		<-r.release
+	}
 	r.note("%s beat %d", p, b.Sequence)
+	r.observe("%s beat %d took %s", p, b.Sequence, age)
 }
 func (r *recorder) Acked(p elector.NodeID, session uint64, a pair.Ack) {
 	r.note("%s ack %d", p, a.Sequence)

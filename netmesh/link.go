@@ -18,8 +18,8 @@ import (
 // waits for the other side to close.
 const goodbyeTime = 500 * time.Millisecond
 
-// link is one connection whose handshake is complete. One goroutine reads,
-// another writes; run owns both.
+// link is one connection whose handshake is complete. One goroutine reads, another writes, and a
+// third hands over what comes by datagrams; run owns all.
 type link struct {
 	connKey
 	claims     claimed
@@ -53,11 +53,8 @@ type link struct {
 	marks    [2]uint64     // those pings, the older first
 	answered atomic.Uint64 // the newest ping that was answered
 
-	pairs     pairs
-	wire, got struct { // the writer's, the reader's: fields because they would escape to the heap
-		beat wireBeat
-		ack  wireAck
-	}
+	pairs pairs
+	inbox inbox
 
 	key            []byte // of the evidence connection; made by the acceptor
 	evidenceWanted bool   // the evidence connection is being made; the reader's
@@ -82,6 +79,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 		frames: h.frames, dec: h.dec, enc: h.enc,
 		ready: newWaker(), noted: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
+		inbox: inbox{some: newWaker()},
 	}
 	l.frames.max = maxFrame
 	if !m.cfg.isVoter(l.node) {
@@ -96,7 +94,12 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 func (l *link) run() {
 	defer l.m.links.Done()
 	go l.write()
+	if l.pairs.poster != nil {
+		l.m.socket.register(l, true)
+		l.m.others.Go(l.handOver)
+	}
 	ev, err := l.verdict(l.read())
+	l.m.socket.register(l, false)
 	l.m.lose(l, ev, err)
 	l.end(ev, err)
 	<-l.written

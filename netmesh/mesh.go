@@ -32,6 +32,7 @@ type Mesh struct {
 	started    time.Time
 	observer   Observer // nil if the handler is none
 	listener   net.Listener
+	socket     socket // for datagrams
 	advertised string
 	process    uint64 // tells this process from others on copies of its data directory; not 0
 	facts      atomic.Pointer[Facts]
@@ -88,6 +89,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.listenPackets()
 	m.others.Go(m.accept)
 	m.others.Go(m.watchLinks)
 	return m, nil
@@ -267,6 +269,9 @@ func (m *Mesh) shutdown() {
 	}
 	m.mu.Unlock()
 	_ = m.listener.Close() // nothing to be done about a failure
+	if m.socket.conn != nil {
+		_ = m.socket.conn.Close()
+	}
 	m.others.Wait()
 	close(m.done)
 }

@@ -3,7 +3,6 @@ package netmesh
 import (
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
@@ -18,28 +17,36 @@ const PairsVersion = version6
 // than a node is made for.
 const maxChanges = 1 << 20
 
-// pairs is what waits on a link for the other end of its session.
+// pairs is what a link sends to the other end of its session.
 type pairs struct {
 	mu      sync.Mutex
-	changes []pair.Change
-	beat    pair.Beat // sequence 0 for none
-	ack     pair.Ack  // likewise
+	changes []pair.Change   // wait for the stream, as words
+	words   [wordKinds]word //
+	used    bool            // there were words to send
+
+	// Datagrams. Whoever has a word sends it at once; the poster never waits.
+	path   path
+	seals  seals
+	sealed [wordKinds]uint64 // the newest sequence
+	packet [maxDatagram]byte // a field, because a local variable would escape to the heap
+	poster poster            // nil if there are no datagrams
+	err    error             // why the last one was not sent, or none can be
 }
 
-// take returns all that waits, and forgets it.
-func (p *pairs) take() (changes []pair.Change, b pair.Beat, a pair.Ack) {
+// take returns all that waits for the stream, and forgets it.
+func (p *pairs) take() (changes []pair.Change, words [wordKinds]word) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changes, b, a = p.changes, p.beat, p.ack
-	p.changes, p.beat, p.ack = nil, pair.Beat{}, pair.Ack{}
-	return changes, b, a
+	changes, words = p.changes, p.words
+	p.changes, p.words = nil, [wordKinds]word{}
+	return changes, words
 }
 
 // half is a random half of the number of a session.
 func half() uint32 { return max(rand.Uint32(), 1) }
 
-// session is the number of the session of a link, of which the dialer said one half and the acceptor
-// the other; 0 if one of them knows no pairs.
+// session is the number of the session of a link, of which the dialer said one half and the
+// acceptor the other; 0 if one of them knows no pairs.
 func session(dialer, acceptor uint32) uint64 {
 	if dialer == 0 || acceptor == 0 {
 		return 0
@@ -47,68 +54,56 @@ func session(dialer, acceptor uint32) uint64 {
 	return uint64(dialer)<<32 | uint64(acceptor)
 }
 
-// inSession lets f add to what waits on the link of a session, and reports whether that is the
-// present one.
-func (m *Mesh) inSession(to elector.NodeID, number uint64, f func(*link)) bool {
+// linkOf is the link of a session; nil if that is not the present one.
+func (m *Mesh) linkOf(to elector.NodeID, number uint64) *link {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	p := m.peers[to]
 	if p == nil || p.link == nil || number == 0 || p.link.info.Session != number {
-		return false
+		return nil
 	}
-	p.link.pairs.mu.Lock()
-	defer p.link.pairs.mu.Unlock()
-	f(p.link)
-	p.link.ready.wake()
-	return true
+	return p.link
 }
 
 // Change queues changes for the other end of a session, and never blocks. They arrive in order, and
-// none is left out, or the link ends. They overtake no message that was sent before them. The result
-// is false if the session is not the present one.
+// none is left out, or the link ends. They overtake no message that was sent before them. The
+// result is false if the session is not the present one.
 func (m *Mesh) Change(to elector.NodeID, session uint64, changes []pair.Change) bool {
-	return m.inSession(to, session, func(l *link) {
-		if len(l.pairs.changes)+len(changes) > maxChanges {
-			l.end(elector.EvidenceLocal, refuse(reasonCrowded, "%d changes of followed elections wait",
-				len(l.pairs.changes)))
-			return
-		}
-		l.pairs.changes = append(l.pairs.changes, changes...)
-	})
+	l := m.linkOf(to, session)
+	if l == nil {
+		return false
+	}
+	l.pairs.mu.Lock()
+	defer l.pairs.mu.Unlock()
+	if waiting := len(l.pairs.changes); waiting+len(changes) > maxChanges {
+		l.end(elector.EvidenceLocal,
+			refuse(reasonCrowded, "%d changes of followed elections wait", waiting))
+		return true
+	}
+	l.pairs.changes = append(l.pairs.changes, changes...)
+	l.ready.wake()
+	return true
 }
 
-// Beat sends a beat to the other end of a session, and never blocks. It may be lost. The result is
-// false if the session is not the present one.
+// Beat sends a beat to the other end of a session, and never blocks. It goes by datagram if those
+// are answered, and on the stream otherwise. It may be lost, and a newer one replaces one that
+// waits. Each must have a greater sequence than the one before. The result is false if the session
+// is not the present one.
 func (m *Mesh) Beat(to elector.NodeID, session uint64, b pair.Beat) bool {
-	return m.inSession(to, session, func(l *link) { l.pairs.beat = b })
+	return m.say(to, session, word{kind: beatWord, beat: b})
 }
 
 // Ack sends the answer to a beat, as Beat does.
 func (m *Mesh) Ack(to elector.NodeID, session uint64, a pair.Ack) bool {
-	return m.inSession(to, session, func(l *link) { l.pairs.ack = a })
+	return m.say(to, session, word{kind: ackWord, ack: a})
 }
 
-// wireChange, wireBeat and wireAck are pair.Change, Beat and Ack as they travel in frames: see
-// wireItem. Durations are in microseconds.
+// wireChange is a pair.Change as it travels: see wireItem.
 type wireChange struct {
 	What     uint8
 	Revision uint64
 	Group    []byte
 	Term     uint64
-}
-
-type wireBeat struct {
-	Sequence       uint64
-	SentAt         int64
-	Period, Late   int64
-	Revision, Hash uint64
-}
-
-type wireAck struct {
-	Sequence uint64
-	SentAt   int64
-	Revision uint64
-	Wanted   int64
 }
 
 // maxChange is the most bytes that one encoded change takes.
@@ -151,19 +146,17 @@ func (d *decoder) changes(body []byte) (all []pair.Change, err error) {
 	return all, nil
 }
 
-// sendPairs sends a beat and an ack that wait. It returns the changes that wait, which are to be
-// sent behind the messages that wait.
+// sendPairs sends the words that wait. It returns the changes that wait, which are to be sent
+// behind the messages that wait.
 func (l *link) sendPairs() ([]pair.Change, error) {
-	changes, b, a := l.pairs.take()
-	if b.Sequence != 0 {
-		l.wire.beat = wireBeatOf(&b)
-		if err := l.send(frameBeat, &l.wire.beat); err != nil {
-			return nil, err
+	changes, words := l.pairs.take()
+	for k := range words {
+		if words[k].sequence() == 0 {
+			continue
 		}
-	}
-	if a.Sequence != 0 {
-		l.wire.ack = wireAckOf(&a)
-		if err := l.send(frameAck, &l.wire.ack); err != nil {
+		l.enc.begin()
+		l.enc.body = words[k].append(l.enc.body)
+		if err := l.put(l.enc.finish(frameBeat + frameKind(k))); err != nil {
 			return nil, err
 		}
 	}
@@ -185,68 +178,25 @@ func (l *link) sendChanges(rest []pair.Change) error {
 }
 
 // takePairs hands what the other end of the session sent to the handler.
-func (l *link) takePairs(kind frameKind, body []byte) error {
+func (l *link) takePairs(kind frameKind, body []byte) (err error) {
 	var changes []pair.Change
-	var b pair.Beat
-	var a pair.Ack
-	var err error
-	w := &l.got
-	switch kind {
-	case frameChanges:
+	var w word
+	if kind == frameChanges {
 		changes, err = l.dec.changes(body)
-	case frameBeat:
-		if err = l.dec.one(body, &w.beat); err == nil {
-			b, err = w.beat.value()
-		}
-	case frameAck:
-		if err = l.dec.one(body, &w.ack); err == nil {
-			a, err = w.ack.value()
-		}
+	} else {
+		w, err = readWord(wordKind(kind-frameBeat), body)
 	}
 	if err != nil {
 		return err
 	}
 	l.p.callbacks.lock()
 	defer l.p.callbacks.unlock()
-	if !l.current() || isClosed(l.stop) || l.info.Session == 0 {
-		return nil
-	}
-	switch kind {
-	case frameChanges:
+	switch {
+	case !l.current() || isClosed(l.stop) || l.info.Session == 0:
+	case kind == frameChanges:
 		l.m.handler.Changed(l.p.node, l.info.Session, changes)
-	case frameBeat:
-		l.m.handler.Beaten(l.p.node, l.info.Session, b, 0)
-	case frameAck:
-		l.m.handler.Acked(l.p.node, l.info.Session, a)
+	case l.inbox.streamed(&w):
+		l.hand(&w, 0)
 	}
 	return nil
-}
-
-func wireBeatOf(b *pair.Beat) wireBeat {
-	return wireBeat{b.Sequence, int64(b.SentAt), b.Period.Microseconds(), b.Late.Microseconds(),
-		b.Revision, b.Hash}
-}
-
-func wireAckOf(a *pair.Ack) wireAck {
-	return wireAck{a.Sequence, int64(a.SentAt), a.Revision, a.Wanted.Microseconds()}
-}
-
-// value returns the beat, or what no correct peer sends.
-func (w wireBeat) value() (pair.Beat, error) {
-	if w.Sequence == 0 || w.SentAt <= 0 || uint64(w.Period) > maxMicros || uint64(w.Late) > maxMicros {
-		return pair.Beat{}, refuse(ReasonGarbage, "beat %+v", w)
-	}
-	return pair.Beat{
-		Sequence: w.Sequence, SentAt: elector.Time(w.SentAt), Revision: w.Revision, Hash: w.Hash,
-		Period: time.Duration(w.Period) * time.Microsecond, Late: time.Duration(w.Late) * time.Microsecond,
-	}, nil
-}
-
-// value returns the ack, or what no correct peer sends.
-func (w wireAck) value() (pair.Ack, error) {
-	if w.Sequence == 0 || w.SentAt <= 0 || uint64(w.Wanted) > maxMicros {
-		return pair.Ack{}, refuse(ReasonGarbage, "ack %+v", w)
-	}
-	return pair.Ack{Sequence: w.Sequence, SentAt: elector.Time(w.SentAt), Revision: w.Revision,
-		Wanted: time.Duration(w.Wanted) * time.Microsecond}, nil
 }

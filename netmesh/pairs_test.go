@@ -28,8 +28,9 @@ func ackOf(seq uint64) pair.Ack { return pair.Ack{Sequence: seq, SentAt: 7, Revi
 // burst are changes as a follower makes them.
 func burst(from, n int) (all []pair.Change) {
 	for i := from; i < from+n; i++ {
-		all = append(all, pair.Change{What: pair.Join, Revision: uint64(i), Group: fmt.Sprintf("g%d", i%999),
-			Term: lsn.MaxTerm})
+		all = append(all, pair.Change{
+			What: pair.Join, Revision: uint64(i), Group: fmt.Sprint("g", i%999), Term: lsn.MaxTerm,
+		})
 	}
 	return all
 }
@@ -53,6 +54,9 @@ func TestEachLinkIsASession(t *testing.T) {
 		}
 		require.False(t, a.Beat("nobody", a.session("b"), beat(1)))
 	})
+	require.Equal(t, uint64(0x1_0000_0002), session(1, 2))
+	require.Zero(t, session(0, 2))
+	require.Zero(t, session(1, 0))
 }
 
 // Changes neither replace each other nor are they left out, also if they take many frames.
@@ -109,7 +113,7 @@ func TestANewerBeatReplacesOneThatWaits(t *testing.T) {
 		a, b := pairOn(t, net)
 		number, l := a.session("b"), a.linkTo("b")
 		l.pairs.mu.Lock()
-		l.pairs.beat, l.pairs.ack = beat(1), ackOf(1)
+		l.pairs.words = [wordKinds]word{{beat: beat(1)}, {kind: ackWord, ack: ackOf(1)}}
 		l.pairs.mu.Unlock()
 		require.True(t, a.Beat("b", number, beat(2)))
 		require.True(t, a.Ack("b", number, ackOf(2)))
@@ -118,24 +122,13 @@ func TestANewerBeatReplacesOneThatWaits(t *testing.T) {
 	})
 }
 
-// What a beat, an ack and a change say arrives.
-func TestPairsSurviveTheWire(t *testing.T) {
-	l := &link{enc: newEncoder(), dec: newDecoder()}
-	b := pair.Beat{Sequence: math.MaxUint64, SentAt: math.MaxInt64, Period: time.Hour,
-		Late: 3 * time.Microsecond, Revision: math.MaxUint64, Hash: math.MaxUint64}
-	a := pair.Ack{Sequence: 1, SentAt: 2, Revision: 3, Wanted: 4 * time.Second}
-	gotBeat, err := wireBeatOf(&b).value()
-	require.NoError(t, err)
-	require.Equal(t, b, gotBeat)
-	gotAck, err := wireAckOf(&a).value()
-	require.NoError(t, err)
-	require.Equal(t, a, gotAck)
+func TestChangesSurviveTheWire(t *testing.T) {
 	all := []pair.Change{{What: pair.Observe, Revision: 1, Group: "g", Term: 2},
 		{What: pair.Leave, Revision: math.MaxUint64, Group: string(make([]byte, MaxNameLength))}}
-	n, frame, err := l.enc.changes(all, maxFrame)
+	n, frame, err := newEncoder().changes(all, maxFrame)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	got, err := l.dec.changes(frame[frameHeader:])
+	got, err := newDecoder().changes(frame[frameHeader:])
 	require.NoError(t, err)
 	require.Equal(t, all, got)
 }
@@ -156,8 +149,7 @@ func TestOlderBuildsHaveNoSession(t *testing.T) {
 			require.False(t, a.Change("x", 0, burst(1, 1)))
 			require.False(t, a.Beat("x", 0, beat(1)))
 			require.False(t, a.Ack("x", 0, ackOf(1)))
-			w := wireBeatOf(&pair.Beat{Sequence: 1, SentAt: 1})
-			require.NoError(t, s.send(frameBeat, &w))
+			s.write(append([]byte{0, 0, 0, 57, byte(frameBeat)}, (&word{beat: beat(1)}).append(nil)...)...)
 			s.says(1)
 			a.sees(t, "x", "g HeartbeatAck 1")
 			require.Equal(t, []string{"up 1", "g HeartbeatAck 1"}, a.all("x"))

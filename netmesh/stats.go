@@ -55,6 +55,12 @@ type LinkStatus struct {
 
 	FramesIn, FramesOut, BytesIn, BytesOut uint64 // since the peer was added
 	Queued                                 int    // messages that wait
+
+	// Beats is how beats, and the answers to those of the peer, go to the peer while the link is
+	// up: BeatsDatagrams, BeatsStream or BeatsNone; BeatsWhy says why not by datagrams.
+	Beats, BeatsWhy string
+	// The datagrams of this session. DatagramsLost are to the peer, as far as it has told.
+	DatagramsOut, DatagramsIn, DatagramsLost uint64
 }
 
 // Links returns the state of the links to all peers, sorted by node ID.
@@ -77,6 +83,7 @@ func (m *Mesh) Links() []LinkStatus {
 			s.Up, s.Peer, s.Dialed = true, p.link.info, p.link.dialed
 			s.Encrypted = p.link.encrypted
 			s.RTT, s.Loss = p.link.meter.read()
+			p.link.beats(&s)
 		}
 		if p.known {
 			s.Peer.Identity, s.Peer.Boot = p.identity, p.boot

@@ -27,11 +27,11 @@ func TestRankIsTheSameEverywhere(t *testing.T) {
 		for _, id := range ranked(shard, nodes(5)) {
 			order += string(id) + " "
 		}
-		require.Equal(t, want.score, score(shard, "n0"), "%q", shard)
+		require.Equal(t, want.score, cluster.Rendezvous(shard, "n0"), "%q", shard)
 		require.Equal(t, want.order, order, "%q", shard)
 	}
-	require.NotEqual(t, score("ab", "c"), score("a", "bc"), "the name ends before the node begins")
-	require.LessOrEqual(t, score("shard/0", "n0"), math.MaxInt32)
+	require.NotEqual(t, cluster.Rendezvous("ab", "c"), cluster.Rendezvous("a", "bc"), "the name ends before the node begins")
+	require.LessOrEqual(t, cluster.Rendezvous("shard/0", "n0"), math.MaxInt32)
 }
 
 func nodes(n int) (ids []cluster.NodeID) {

@@ -116,7 +116,7 @@ func (r *runner) open() error {
 			return context.Cause(r.ctx)
 		}
 		group, cfg := r.cfg.Prefix+name, r.cfg.Election
-		cfg.Priority = score(group, r.self)
+		cfg.Priority = cluster.Rendezvous(group, r.self)
 		e, err := r.node.Election(group, cfg)
 		if errors.Is(err, cluster.ErrOpen) {
 			e, err = r.node.Lookup(group) // an earlier Run opened it
@@ -259,7 +259,7 @@ func (r *runner) lookAround() {
 	}
 	room := r.cfg.MaxMoves
 	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
-		suits := func(i int) int { return score(r.all[i].election.Group(), h.to) }
+		suits := func(i int) int { return cluster.Rendezvous(r.all[i].election.Group(), h.to) }
 		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
 		count := min(h.count, room, len(mine))
 		for _, i := range mine[:count] {

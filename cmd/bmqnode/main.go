@@ -86,7 +86,7 @@ func root() *cobra.Command {
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
 		statusCommand(), watchCommand(), historyCommand(), recordIncidentCommand(),
 		transferCommand(), stepDownCommand(), pauseCommand(), resumeCommand(), setCommand(),
-		recordCommand(), votersCommand(),
+		recordCommand(), votersCommand(), electionsCommand(),
 		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(),
 		rotateGossipKeyCommand(),
 		replayCommand(), labCommand(), manCommand(), versionCommand(),

@@ -30,8 +30,8 @@ type followed struct {
 // NewFollower returns the end of a new session.
 func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
 
-// Join takes an election into the set, in the term of its leader: P1. The caller sends the change,
-// if there is one. The node must have promised and acknowledged before, or observe.
+// Join takes an election into the set, in the term of its leader: §16.1. The caller sends the
+// change, if there is one. The node must have promised and acknowledged before, or observe.
 func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, changed bool) {
 	old, had := f.set[group]
 	now := followed{term, observes}
@@ -43,7 +43,7 @@ func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, c
 	return f.change(Change{What: now.what(), Group: group, Term: term}), true
 }
 
-// Leave takes an election out: P2. The caller has written down what the pair promised for it
+// Leave takes an election out: §16.2. The caller has written down what the pair promised for it
 // (Heard), and sends the change, if there is one.
 func (f *Follower) Leave(group string) (c Change, changed bool) {
 	old, had := f.set[group]
@@ -69,8 +69,8 @@ func (f *Follower) change(c Change) Change {
 }
 
 // Beat takes a beat that came at now. fresh is false for one that is not newer than all before: it
-// changes nothing and is not answered (P3). Otherwise the node has promised every election of the
-// set by it.
+// changes nothing and is not answered (§16.3). Otherwise the node has promised every election of
+// the set by it.
 func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool) {
 	if b.Sequence <= f.sequence {
 		return Ack{}, false
@@ -80,14 +80,14 @@ func (f *Follower) Beat(now elector.Time, b Beat) (a Ack, fresh bool) {
 }
 
 // Differs reports whether a beat shows that its sender has another set at the revision of this one.
-// A program is wrong then, and the set is to be emptied: P8.
+// A program is wrong then, and the set is to be emptied: §16.8.
 func (f *Follower) Differs(b Beat) bool {
 	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
 }
 
 // Unread takes a beat that came at now, and returns for how long its sender has not read a change
 // that was sent before. The link delivers nothing then, or has lost the change, whatever beats say:
-// P9.
+// §16.9.
 func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
 	if b.Revision >= f.unread {
 		f.unread, f.unreadAt = f.revision, now

@@ -8,7 +8,8 @@ import (
 )
 
 // Leader is the end of a direction that leads. Its mirror of the followed set is what that was at
-// some moment: only changes that were read from the link move it (P8), never this end's elections.
+// some moment: only changes that were read from the link move it (§16.8), never this end's
+// elections.
 type Leader struct {
 	set      map[string]*mirrored
 	order    []*mirrored // for Look
@@ -33,8 +34,8 @@ type mirrored struct {
 // NewLeader returns the end of a new session.
 func NewLeader() *Leader { return &Leader{set: map[string]*mirrored{}} }
 
-// Read takes the next change of the followed set from the link. It takes none if one before was lost
-// or repeated, and the result is false: then the other end must begin anew (Begin).
+// Read takes the next change of the followed set from the link. It takes none if one before was
+// lost or repeated, and the result is false: then the other end must begin anew (Begin).
 func (l *Leader) Read(c Change) bool {
 	m, next := l.set[c.Group], c.Revision == l.revision+1
 	switch {
@@ -76,9 +77,9 @@ func (l *Leader) Beat(now elector.Time, period, late time.Duration) Beat {
 	}
 }
 
-// Acked takes an ack in any order: P4. One above the revision that was read waits until the link has
-// come so far. The result is false for the echo of a beat that was never sent, which changes
-// nothing.
+// Acked takes an ack in any order: §16.4. One above the revision that was read waits until the
+// link has come so far. The result is false for the echo of a beat that was never sent, which
+// changes nothing.
 func (l *Leader) Acked(a Ack) bool {
 	if a.Sequence == 0 || a.Sequence > l.sequence || a.SentAt > l.sent {
 		return false
@@ -95,8 +96,8 @@ func (l *Leader) Acked(a Ack) bool {
 }
 
 // Support is the send time of the newest beat that counts as acked for an election which this node
-// leads in term: P4. It is 0 if there is none, or the other node does not follow in that term, or
-// only observes.
+// leads in term: §16.4. It is 0 if there is none, or the other node does not follow in that term,
+// or only observes.
 func (l *Leader) Support(group string, term lsn.Term) elector.Time {
 	if m := l.set[group]; m == nil || m.term != term || m.observes {
 		return 0
@@ -123,7 +124,7 @@ func (l *Leader) Observes(group string) bool {
 func (l *Leader) Len() int { return len(l.order) }
 
 // Look shows the next at most n elections of the mirror to look, so that all had their turn after
-// some calls: P8.
+// some calls: §16.8.
 func (l *Leader) Look(n int, look func(group string, term lsn.Term)) {
 	for range min(n, len(l.order)) {
 		if l.looked >= len(l.order) {

@@ -30,8 +30,8 @@ type Ack struct {
 // What says what a Change does.
 type What uint8
 
-// The changes. The first four are of the followed set, and come from its owner. The others come from
-// the other end.
+// The changes. The first four are of the followed set, and come from its owner. The others come
+// from the other end.
 const (
 	whatInvalid What = iota
 	Join             // a voter follows: it has promised

@@ -229,9 +229,13 @@ func (c *Cluster) holds(s *Step, n *node) *Violation {
 }
 
 // Booted notes that a process started on a disk that holds terms, which must be
-// what the disk had before (I3).
+// what the disk had before (I3). A disk that has forgotten the election holds only what is
+// reserved.
 func (c *Cluster) Booted(id elector.NodeID, terms elector.Terms) *Violation {
 	n := c.node(id)
+	if terms.Entered == 0 {
+		n.durable.Entered = 0
+	}
 	n.role, n.term, n.leaseUntil = elector.Dormant, terms.Entered, longAgo
 	return c.Durable(id, terms)
 }

@@ -84,8 +84,8 @@ func (p *promises) hears(s *Step, in elector.Input) {
 	}
 }
 
-// carries notes a beat, which makes the promise of a heartbeat that came then, if the voter follows:
-// §16.3. It breaks no promise to another, as remembers finds out.
+// carries notes a beat, which makes the promise of a heartbeat that came then, if the voter
+// follows: §16.3. It breaks no promise to another, as remembers finds out.
 func (p *promises) carries(s *Step, in elector.Carry) {
 	if in.At == 0 || s.State.Promise.To != in.Peer || p.bound.binds(s.Now, in.Peer) {
 		return

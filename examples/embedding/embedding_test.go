@@ -167,6 +167,24 @@ func TestEachTenantHasALeader(t *testing.T) {
 	})
 }
 
+// Nobody but one node has heard of the tenant before.
+func TestATenantNeedNotBeKnownBefore(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var d disk
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		r := reporterTo(OpenArchive(lsn.LSN{}, d.save))
+		go func() { ended <- leadOne(ctx, c.Node("a"), "new", r) }()
+		require.Equal(t, cluster.NodeID("a"), c.AwaitLeader("reports/new"))
+		cancel()
+		require.NoError(t, <-ended)
+		_, err := c.Node("a").Lookup("reports/new")
+		require.ErrorIs(t, err, cluster.ErrNotOpen)
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.Prefixes = map[string]cluster.ElectionConfig{"reports/": {AwaitCampaign: true}}
+	}))
+}
+
 func TestFollowersSeeEveryLeader(t *testing.T) {
 	atWork(t, func(t *testing.T, c *clustertest.Cluster, _ *disk) {
 		ended := make(chan struct{})

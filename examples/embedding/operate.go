@@ -54,6 +54,19 @@ func leadEach(ctx context.Context, node *cluster.Node, ranks map[string]int, r *
 	return err
 }
 
+// leadOne leads in the election of one tenant, for which no node need be configured.
+// Config.Prefixes has "reports/": the other voters open it when this node stands. When it is
+// closed, they close theirs once nobody has used it for a while.
+func leadOne(ctx context.Context, node *cluster.Node, tenant string, r *reporter) error {
+	// snippet: prefix
+	e, err := node.Open("reports/" + tenant) // as Config.Prefixes["reports/"] says
+	// end
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.lead(ctx, e), e.Close(context.WithoutCancel(ctx)))
+}
+
 // beforeDeploy lets another node lead while this one is replaced.
 func beforeDeploy(ctx context.Context, e *cluster.Election) error {
 	// snippet: deploy

@@ -157,10 +157,8 @@ func (l *listener) Close() error {
 }
 
 func (l *listener) closeLocked() {
-	select {
-	case <-l.closed:
+	if isClosed(l.closed) {
 		return
-	default:
 	}
 	close(l.closed)
 	delete(l.host.net.listeners, l.address)

@@ -6,8 +6,8 @@
 //
 // Data arrives at once, unless Delay says otherwise, and in order. Buffers are
 // bounded: a writer whose reader does not read blocks. Filter puts a firewall
-// between two hosts, Stop stops a process. Everything is safe for concurrent
-// use. There are no goroutines inside.
+// between two hosts, Stop stops a process. Datagrams may be lost and overtake each
+// other. Everything is safe for concurrent use. There are no goroutines inside.
 package memnet
 
 import (
@@ -26,6 +26,7 @@ import (
 type Network struct {
 	mu        sync.Mutex           // guards everything in this package
 	listeners map[string]*listener // by host:port
+	packets   map[string]*packets  // sockets for datagrams, by host:port
 	conns     map[*Conn]struct{}   // open ends
 	hosts     map[string]*Host     // the process that runs on each host
 	port      int                  // the last one picked
@@ -33,6 +34,7 @@ type Network struct {
 	lost      []packet             // dropped, to be sent again
 
 	latency func(from, to string) time.Duration
+	lose    func(from, to string) bool // datagrams; nil for none
 	lag     func() time.Duration
 	perByte time.Duration // that a byte takes to leave
 }
@@ -40,7 +42,8 @@ type Network struct {
 // New returns an empty network.
 func New() *Network {
 	return &Network{
-		listeners: make(map[string]*listener), conns: make(map[*Conn]struct{}),
+		listeners: make(map[string]*listener), packets: make(map[string]*packets),
+		conns: make(map[*Conn]struct{}),
 		hosts: make(map[string]*Host), port: 49151, rules: make(map[[2]string]Rule),
 	}
 }
@@ -74,6 +77,11 @@ func (n *Network) Kill(name string) {
 	for _, l := range n.listeners {
 		if l.host == h {
 			l.closeLocked()
+		}
+	}
+	for _, p := range n.packets {
+		if p.host == h {
+			p.closeLocked()
 		}
 	}
 	for _, c := range n.ends(func(c *Conn) bool { return c.host == h }) {

@@ -12,7 +12,7 @@ type Rule uint8
 const (
 	Pass   Rule = iota // they arrive
 	Drop               // they are lost; TCP sends them again until the rule ends
-	Reject             // a reset answers them, and a dial is refused
+	Reject             // a reset answers them, and a dial is refused; datagrams are lost
 )
 
 // Filter sets the rule for all packets from one host to another, from now on. Packets that
@@ -31,10 +31,10 @@ func (n *Network) Filter(from, to string, rule Rule) {
 	}
 }
 
-// Delay makes every packet take the time that latency returns for it; the packets of a
-// connection stay in order. A reader that a reset wakes returns after the time that lag
-// returns, so that a concurrent writer may get the error instead. Both functions must be safe
-// for concurrent use. Delay must be called before the first connection.
+// Delay makes every packet take the time that latency returns for it; the packets of a connection
+// stay in order, datagrams may not. A reader that a reset wakes returns after the time that lag
+// returns, so that a concurrent writer may get the error instead. Both functions must be safe for
+// concurrent use. Delay must be called before the first connection.
 func (n *Network) Delay(latency func(from, to string) time.Duration, lag func() time.Duration) {
 	n.latency, n.lag = latency, lag
 }

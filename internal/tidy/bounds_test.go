@@ -59,6 +59,7 @@ var waits = map[string]string{
 
 // tables are the maps that only grow, and what bounds each.
 var tables = map[string]string{
+	"cluster Uninvited":               "a snapshot; its keys are in newUninvited",
 	"cluster/shards byGroup":          "the shards",
 	"cluster/shards shunned":          "the voters",
 	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
@@ -67,9 +68,12 @@ var tables = map[string]string{
 	"cluster Roles":                   "a snapshot; its keys are roles",
 	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
 	"cluster/internal/loop closed":    "forgetReleased takes those whose work has been released",
+	"cluster/internal/loop shut":      "closeIdle takes those that were closed for shutTime",
 	"cluster/internal/loop anomalies": "the kinds of anomalies",
 	"cluster/internal/loop processes": "the voters",
 	"cluster/internal/loop silences":  "the voters",
+	"cluster/internal/loop classes":   "the configurations of elections: the program's",
+	"cluster/internal/loop led":       "the classes",
 	"netmesh identities":              "maxNames names of voters, maxIdentities of each",
 	"cluster/internal/gossip failed":  "the join addresses of the configuration",
 }

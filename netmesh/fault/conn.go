@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -140,15 +139,13 @@ func (c *conn) Write(frame []byte) (int, error) {
 	if c.lost = x.lost(); c.lost {
 		return len(frame), nil
 	}
-	if x.jitter > 0 {
-		x.delay += rand.N(x.jitter)
-	}
-	if x.delay <= 0 && c.waiting.Load() == 0 {
+	delay := x.late()
+	if delay <= 0 && c.waiting.Load() == 0 {
 		return c.Conn.Write(frame)
 	}
 	c.waiting.Add(1)
 	select {
-	case c.late <- lateFrame{time.Now().Add(x.delay), bytes.Clone(frame)}:
+	case c.late <- lateFrame{time.Now().Add(delay), bytes.Clone(frame)}:
 		return len(frame), nil
 	case <-c.written:
 		return 0, c.err

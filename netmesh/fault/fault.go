@@ -132,7 +132,23 @@ func (f *Faults) of(peer elector.NodeID) fault {
 	}
 }
 
-// lost decides about one frame to the peer.
+// lost decides about one frame to the peer. Datagram implements netmesh.FaultLayer. Datagrams are
+// cut, lost and delayed as frames are, each by itself.
+func (f *Faults) Datagram(peer elector.NodeID, in bool) (after time.Duration, lost bool) {
+	x := f.of(peer)
+	if in {
+		return 0, x.cut&In != 0
+	}
+	return x.late(), x.lost()
+}
+
+func (x fault) late() time.Duration {
+	if x.jitter > 0 {
+		return x.delay + rand.N(x.jitter)
+	}
+	return x.delay
+}
+
 func (x fault) lost() bool { return x.cut&Out != 0 || x.loss > 0 && rand.Float64() < x.loss }
 
 // String lists the faults, sorted by peer; "none" if there are none.

@@ -25,8 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // node is a mesh that writes down what it is told about its only peer.
 type node struct {
 	*netmesh.Mesh
-	mu     sync.Mutex
-	events []string
+	session uint64
+	mu      sync.Mutex
+	events  []string
 }
 
 func (n *node) note(format string, args ...any) {
@@ -35,13 +36,18 @@ func (n *node) note(format string, args ...any) {
 	n.events = append(n.events, fmt.Sprintf(format, args...))
 }
 
-func (n *node) LinkUp(netmesh.PeerInfo)                                { n.note("up") }
-func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence)         { n.note("down %s", ev) }
-func (n *node) Died(elector.NodeID, elector.Proof)                     { n.note("died") }
-func (n *node) Noted(elector.NodeID, netmesh.Note)                     { n.note("note") }
-func (*node) Changed(elector.NodeID, uint64, []beats.Change)           {}
-func (*node) Beaten(elector.NodeID, uint64, beats.Beat, time.Duration) {}
-func (*node) Acked(elector.NodeID, uint64, beats.Ack)                  {}
+func (n *node) LinkUp(p netmesh.PeerInfo) {
+	n.session = p.Session
+	n.note("up")
+}
+func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
+func (n *node) Died(elector.NodeID, elector.Proof)             { n.note("died") }
+func (n *node) Noted(elector.NodeID, netmesh.Note)             { n.note("note") }
+func (*node) Changed(elector.NodeID, uint64, []beats.Change)   {}
+func (n *node) Beaten(_ elector.NodeID, _ uint64, b beats.Beat, _ time.Duration) {
+	n.note("beat %d", b.Sequence)
+}
+func (*node) Acked(elector.NodeID, uint64, beats.Ack) {}
 func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) {
 	n.note("got %d",
 		m.Sequence)
@@ -101,6 +107,52 @@ func TestOneWayCut(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "up", a.told()[len(a.told())-1])
 		require.Equal(t, []string{"up", "down timeout", "up"}, b.told())
+	})
+}
+
+// TestFaultsHoldForDatagrams, which would go round a cut otherwise. The stream does not carry them
+// after the first one.
+func TestFaultsHoldForDatagrams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, faults, _ := pair(t, "a")
+		seq := uint64(0)
+		say := func(from, to *node, peer elector.NodeID) int {
+			seq++
+			told := len(to.told())
+			require.True(t, from.Beat(peer, from.session, beats.Beat{Sequence: seq, SentAt: 1}))
+			synctest.Wait()
+			return len(to.told()) - told
+		}
+		answer := func() {
+			require.Equal(t, 1, say(a, b, "b"))
+			require.Equal(t, 1, say(b, a, "a"))
+		}
+		answer()
+		answer()
+		require.Equal(t, netmesh.BeatsDatagrams, a.Links()[0].Beats)
+		require.Equal(t, netmesh.BeatsDatagrams, b.Links()[0].Beats)
+
+		faults.Cut("b", fault.Out)
+		require.Zero(t, say(a, b, "b"))
+		require.Equal(t, 1, say(b, a, "a"), "the other direction")
+		faults.Heal("b")
+		answer()
+		faults.Cut(elector.AllMembers, fault.In)
+		require.Zero(t, say(b, a, "a"))
+		require.Equal(t, 1, say(a, b, "b"))
+		faults.HealAll()
+		answer()
+		faults.Loss("b", 1)
+		require.Zero(t, say(a, b, "b"))
+		faults.Heal("b")
+		answer()
+
+		faults.Delay("b", 40*time.Millisecond, 0)
+		require.Zero(t, say(a, b, "b"))
+		time.Sleep(39 * time.Millisecond)
+		told := len(b.told())
+		time.Sleep(2 * time.Millisecond)
+		require.Len(t, b.told(), told+1)
 	})
 }
 

@@ -20,7 +20,9 @@ func TestMain(m *testing.M) { nodes.Main(m) }
 // that can talk to one.
 func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	t.Parallel()
-	s := nodes.LayOut(t, nodes.Quick(), procs.Numbered(3)...)
+	options := nodes.Quick()
+	options["prefixes"] = "job/"
+	s := nodes.LayOut(t, options, procs.Numbered(3)...)
 	s.DemandToken()
 	require.NoError(t, s.Start())
 	run := func(command string) (out string, done bool) {
@@ -50,6 +52,8 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 		{"[Answer", "fault cut n2 n3"}, {"[Answer", "fault isolate n3"}, {"[Answer", "fault heal"},
 		{"[Answer", "pause --for 1m"}, {"[Answer", "resume"}, {"[Answer", "set n2 --priority 1"},
 		{"Report", "doctor"}, {"Status", "transfer"}, {"Status", "step-down"}, {"History", "history"},
+		{"[Answer", "elections open job/1"}, {"Elections", "elections list --limit 1"},
+		{"[Answer", "elections close job/1"},
 		{"Incident", "record-incident --seeds 1 -o " + dir},
 	} {
 		var out string

@@ -413,7 +413,7 @@ func (l *Loop) refuse(of origin, group, limit string) {
 // serve carries out a call of another node.
 func (l *Loop) serve(ctx context.Context, of origin, group string, c *call) {
 	var r reply
-	e, err := l.Lookup(group)
+	e, err := l.Lookup(group, false)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errWaiting, err)
 	} else if c.Of.Size > 0 {

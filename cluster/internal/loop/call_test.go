@@ -40,7 +40,7 @@ func (m *member) rank(t *testing.T) int {
 }
 
 func (m *member) first(t *testing.T) *Election {
-	e, err := m.Lookup("first")
+	e, err := m.Lookup("first", false)
 	require.NoError(t, err)
 	return e
 }

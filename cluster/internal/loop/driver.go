@@ -21,6 +21,7 @@ import (
 // Driver is the state that only the driver's goroutine may touch.
 type Driver struct {
 	*common
+	lobby
 
 	Mesh    Mesh
 	groups  map[string]*group // open elections, by name
@@ -31,10 +32,12 @@ type Driver struct {
 
 	sessions   map[elector.NodeID]*session // of links to builds that know pairs
 	led        map[*class]int              // how many leaderships this node has of each
+	attempts   int                         // how many elections have a round or ballot open
+	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
-	news       []told                      // what not all elections were told yet; toldBefore were before
+	news       []told                      // what not all elections were told yet
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
 
@@ -59,7 +62,7 @@ const ordered = true
 
 func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
-		common: c, Mesh: m,
+		common: c, Mesh: m, lobby: newLobby(),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
@@ -123,9 +126,15 @@ func (l *Loop) drive(d *Driver) {
 func (d *Driver) handle(e *event) {
 	if e.do != nil {
 		e.do(d)
-	} else if g := d.groups[e.group]; g != nil {
-		d.received(g, e)
+		return
 	}
+	g := d.groups[e.group]
+	if g != nil {
+		g.guest.heard = true
+	} else if g = d.invite(e); g == nil {
+		return
+	}
+	d.received(g, e)
 }
 
 // UntilTick is how long the driver may sleep; not positive if a tick is due.
@@ -181,6 +190,9 @@ func (d *Driver) tick() {
 	}
 	for d.ticks.Next() <= now {
 		g := d.ticks[0].Owner
+		if d.waitsInLine(g) {
+			continue
+		}
 		d.tellIssued(g)
 		d.step(g, elector.Tick{})
 	}
@@ -304,9 +316,10 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	g.signalHandoverEnd()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
+	d.noteAttempt(g)
 	d.pair(g)
 	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
-	case !watched, busy && g.machine.Quiet(): // too few beats were answered; or a request waits for steps
+	case !watched, busy && g.machine.Quiet(): // nobody watches the lease; a request waits for steps
 		d.stepOnce(g, elector.Covered{})
 	case covered && !busy:
 		d.stepOnce(g, elector.Covered{All: true})

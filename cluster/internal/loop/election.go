@@ -59,11 +59,14 @@ type group struct {
 	machine    *elector.Machine
 	durable    store.Durable          // on disk when it was opened
 	tick       *guarded.Timer[*group] // when the machine wants its next tick
+	guest      guest
 	class      *class
 	told       int             // how much of Driver.news it was told
 	session    *session        // in whose followed set it is; nil if in none
 	pairing    elector.Pairing // for whom it is there
 	carried    bool            // beats speak for the leader
+	attempts   bool            // a round or ballot is open
+	inLine     bool            // it waits for those of others
 	heard      elector.Time    // the newest beat that the machine knows
 	acks       uint64          // how many of Driver.acks the machine knows
 	lease      *lease          // that it shares; nil if it does not lead, or is not quiet
@@ -96,22 +99,16 @@ type Setup struct {
 	StopMargin    time.Duration // how long before the end of the lease work must stop
 }
 
-// NewElection returns an election that is still to be entered. It reads the disk.
-func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+// newElection returns an election that is still to be given what is durable, and to be entered.
+func (l *common) newElection(name string, s Setup) (*Election, error) {
 	class, err := l.classOf(s.Elector)
 	if err != nil {
 		return nil, err
 	}
 	machine := class.machine.Another(s.Elector.Priority)
-	durable, err := l.Store.Group(name)
-	if err != nil {
-		return nil, err
-	}
-	l.Log.Debug("election opened", "group", name, "term", durable.Terms.Entered,
-		"reserved", durable.Terms.Reserved)
 	e := &Election{
 		Name: name, Config: &class.Config, Priority: s.Elector.Priority, Gone: make(chan struct{}),
-		Stood: closed, common: l.common,
+		Stood: closed, common: l,
 	}
 	e.workEnd.Store(&WorkEnd{})
 	e.recorded.Store(&Recorded{newer: make(chan struct{})})
@@ -126,11 +123,8 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 		Priority: e.Priority, Margin: s.StopMargin, Lease: e.Config.Timing.Lease,
 	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
-		Election: e, class: class, machine: machine, durable: durable,
+		Election: e, class: class, machine: machine,
 		measure: measure.NewElection(e.Config.Timing.Lease),
-	}
-	if durable.Value != nil {
-		e.g.values = map[[32]byte][]byte{durable.Record.Value.Hash: durable.Value}
 	}
 	e.g.tick = guarded.NewTimer(e.g)
 	return e, nil
@@ -148,7 +142,7 @@ type class struct {
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // classOf returns the class of a configuration. The error is that of elector.New.
-func (l *Loop) classOf(c elector.Config) (*class, error) {
+func (l *common) classOf(c elector.Config) (*class, error) {
 	c.Identity, c.Lost, c.Priority = elector.Identity(l.Store.Identity()), l.Store.Lost(), 0
 	slices.Sort(c.Voters)
 	key := fmt.Sprintf("%+v", c)
@@ -333,7 +327,7 @@ func (d *Driver) leave(g *group) {
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
 		d.ticks.Remove(g.tick)
-		d.persister.note(func() error { d.Store.Forget(g.Name); return nil })
+		d.forgetClosed(g)
 		d.closed[g.Name] = g
 		d.forgetReleased()
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// lease is the lease of all quiet leaderships of one class and the same voters that the same sessions
-// back: it needs one
-// timer and one calculation for an acknowledged beat, however many they are. It ends no later than
-// each of these leaderships' machines would say, if it knew of the beats.
+// lease is the lease of all quiet leaderships of one class and the same voters that the same
+// sessions back: it needs one timer and one calculation for an acknowledged beat, however many
+// they are. It ends no later than each of these leaderships' machines would say, if it knew of the
+// beats.
 type lease struct {
 	class   *class
 	voters  []elector.NodeID

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -129,22 +130,28 @@ func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 // Pinged takes the round-trip times of the newest pings.
 func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 	l.later(func(d *Driver) {
-		clear(d.trips)
-		d.majority = majority{}
+		trips := map[elector.NodeID]time.Duration{}
 		for _, link := range links {
 			if !link.Up || !d.IsVoter(link.Peer.Node) {
 				continue
 			}
-			d.trips[link.Peer.Node] = link.RTT
+			trips[link.Peer.Node] = link.RTT
 			if link.RTT > 0 {
 				d.quality.RoundTrip(link.Peer.Node, link.RTT)
 			}
 		}
+		if maps.EqualFunc(trips, d.trips, alike) {
+			return // there may be many elections to tell
+		}
+		d.trips, d.majority = trips, majority{}
 		for _, t := range slices.Clone(d.ticks) {
 			d.measured(t.Owner)
 		}
 	})
 }
+
+// alike reports whether two round trips differ so little that it is not worth to tell.
+func alike(a, b time.Duration) bool { return (a - b).Abs() <= b/8 }
 
 // majority is the newest round trip to a majority of some voters.
 type majority struct {

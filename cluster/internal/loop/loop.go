@@ -53,6 +53,12 @@ type Config struct {
 	// of its leader. Claimed gets what is wrong with a peer's claim, to lead or to have the record.
 	Publish func(group string, t elector.Transition, at time.Time, leaderMeta string)
 	Claimed func(kind findings.Kind, peer elector.NodeID, why string)
+	// Prefixed says how to take part in an election that others ask for, if its name has a prefix
+	// of the configuration; nil if there is none. At most GuestLimit elections are open because of
+	// messages; one that nobody uses for GuestIdle is closed.
+	Prefixed   func(name string) (Setup, bool)
+	GuestLimit int
+	GuestIdle  time.Duration
 	// Differs says which connected member is configured with other voters; "" if none is.
 	Differs func() string
 }
@@ -98,6 +104,8 @@ type common struct {
 	why       error                  // the reason; set before done is closed
 
 	others atomic.Pointer[map[elector.NodeID]bool] // voters that are not configured
+
+	Uninvited map[string]*atomic.Uint64 // see newUninvited
 }
 
 // event is an element of the driver's inbox: a message from a peer or, if do is set, a function
@@ -120,8 +128,9 @@ func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
 		waiting: waiting{ready: make(chan struct{}, 1)}, calls: newCalls(), done: make(chan struct{}),
-		surge:   limit.Surge[transitionKind]{Most: mostAtATime},
-		classes: map[string]*class{},
+		Uninvited: newUninvited(),
+		surge:     limit.Surge[transitionKind]{Most: mostAtATime},
+		classes:   map[string]*class{},
 	}
 	c.others.Store(&map[elector.NodeID]bool{})
 	l := &Loop{
@@ -142,10 +151,14 @@ func New(cfg Config) *Loop {
 func (l *Loop) Start(m Mesh, first *Election) {
 	l.mesh, l.first = m, first
 	d := newDriver(l.common, m)
+	d.later = l.later
 	d.enter(first.g)
 	go l.drive(d)
 	go func() { defer close(l.persisted); l.persister.run(l.quit) }()
 	go l.watcher.Run()
+	if l.Prefixed != nil {
+		go l.keepGuests()
+	}
 }
 
 // Stop ends the driver and the persister, but not the watcher of deadlines. Call CloseAll first.

@@ -292,6 +292,7 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		l.persister.note(func() error { <-fail; return full })
 		got := make(chan error, 2)
 		go func() { got <- l.Pause(t.Context(), time.Hour) }()
+		l.view(func(d *Driver) { d.ending["y"] = true })
 		go func() { _, err := l.Open("y", Setup{Elector: *e.Config}); got <- err }()
 		synctest.Wait()
 		l.later(func(*Driver) { <-goOn })
@@ -300,6 +301,25 @@ func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 		close(goOn)
 		require.ErrorIs(t, <-got, full)
 		require.ErrorIs(t, <-got, full)
+	})
+}
+
+func TestTheDriverForgetsClosedElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, e := run(t, clock.Process(), "a")
+		for range 3 {
+			y, err := l.Open("y", Setup{Elector: *e.Config})
+			require.NoError(t, err)
+			require.NoError(t, l.CloseElection(t.Context(), y))
+			synctest.Wait()
+			l.view(func(d *Driver) {
+				require.Len(t, d.groups, 1)
+				require.Empty(t, d.opening)
+				require.Empty(t, d.closed)
+				require.Empty(t, d.ending)
+				require.Len(t, d.ticks, 1)
+			})
+		}
 	})
 }
 

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Errors of Open and Lookup.
@@ -26,41 +28,98 @@ const OpenTime = 10 * time.Second
 func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), OpenTime, ErrHeldUp)
 	defer cancel()
-	err := l.Do(ctx, func(d *Driver) error { return d.reserve(name) })
+	e, err := l.newElection(name, s)
 	if err != nil {
 		return nil, err
 	}
-	ready := make(chan answer[*Election], 1)
-	// An election of that name may just have been closed. Its last term must be on disk before
-	// the term is read again, or a vote could be given twice.
-	l.persister.note(func() error {
-		e, err := l.NewElection(name, s)
-		ready <- answer[*Election]{e, err}
-		return nil
+	var taken atomic.Bool // by the driver, which enters it, or by the caller, who waits no more
+	wanted := func() bool { return taken.CompareAndSwap(false, true) }
+	opened := make(chan error, 1)
+	err = l.Do(ctx, func(d *Driver) error {
+		return d.open(e, wanted, func(err error) { opened <- err })
 	})
-	opened, err := await(ctx, l, ready, l.persisted)
-	if err != nil && ctx.Err() != nil {
-		go func() {
-			if _, err := await(context.Background(), l, ready, l.persisted); err == nil {
-				l.later(func(d *Driver) { delete(d.opening, name) })
-			}
-		}()
+	if err != nil {
+		return nil, err
+	}
+	failed, err := await(ctx, l, opened, l.persisted)
+	switch {
+	case err == nil:
+		return e, failed
+	case ctx.Err() == nil:
+		return nil, err
+	case wanted():
 		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
 	}
-	if err != nil {
-		return nil, err
+	ctx, enough := context.WithTimeoutCause(context.Background(), CleanupTime, ErrHeldUp)
+	defer enough()
+	failed, err = await(ctx, l, opened, l.ended) // the driver enters it at this moment
+	return e, cmp.Or(err, failed)
+}
+
+// NewElection returns an election that is still to be entered, and reads the disk for it.
+func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+	e, err := l.newElection(name, s)
+	if err == nil {
+		err = e.load()
 	}
-	return opened.value, l.Do(context.Background(), func(d *Driver) error {
-		delete(d.opening, name)
-		if err := cmp.Or(opened.err, d.Err()); err != nil {
-			return err
-		}
-		d.enter(opened.value.g)
+	return e, err
+}
+
+// load reads what is durable of an election.
+func (e *Election) load() (err error) {
+	g := e.g
+	g.durable, err = e.common.Store.Group(e.Name)
+	if err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
+		r := g.durable.Record
+		g.values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
+	}
+	return err
+}
+
+// open enters an election, or fails, and then calls opened. It waits for the disk if a record is
+// to be read, or if an election of that name has just been closed: its last term must be on disk
+// before the term is read again, or a vote could be given twice. Then it must still be wanted.
+func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error {
+	if err := d.reserve(e.Name); err != nil {
+		return err
+	}
+	terms, ok := d.Store.Terms(e.Name)
+	if ok && !d.ending[e.Name] {
+		e.g.durable.Terms = terms
+		d.enter(e.g)
+		opened(nil)
+		return nil
+	}
+	d.opening[e.Name] = true
+	d.persister.note(func() error {
+		err := e.load()
+		d.later(func(d *Driver) {
+			delete(d.opening, e.Name)
+			if err = cmp.Or(err, d.Err()); err == nil && wanted() {
+				d.enter(e.g)
+			}
+			opened(err)
+		})
+		return nil
+	})
+	return nil
+}
+
+// forgetClosed lets the disk forget an election that was closed, after all writes of it.
+func (d *Driver) forgetClosed(g *group) {
+	d.dismiss(g)
+	if _, known := d.prefixed(g.Name); known && !g.guest.idle {
+		d.shut[g.Name] = d.Now().Add(shutTime)
+	}
+	d.ending[g.Name] = true
+	d.persister.note(func() error {
+		d.Store.Forget(g.Name)
+		d.later(func(d *Driver) { delete(d.ending, g.Name) })
 		return nil
 	})
 }
 
-// reserve keeps a name for an election that is being opened.
+// reserve returns why an election of that name cannot be opened.
 func (d *Driver) reserve(name string) error {
 	d.forgetReleased()
 	switch {
@@ -74,14 +133,17 @@ func (d *Driver) reserve(name string) error {
 		return fmt.Errorf("the work of its last leadership here has not been released: %w",
 			ErrCampaigning)
 	}
-	d.opening[name] = true
 	return nil
 }
 
-// Lookup returns the election of that name that is open.
-func (l *Loop) Lookup(name string) (*Election, error) {
+// Lookup returns the election of that name that is open. With keep it stays open although nobody
+// uses it.
+func (l *Loop) Lookup(name string, keep bool) (*Election, error) {
 	return ask(context.Background(), l, func(d *Driver) (*Election, error) {
 		if g := d.groups[name]; g != nil && g.Ended() == nil {
+			if keep {
+				d.dismiss(g)
+			}
 			return g.Election, nil
 		}
 		return nil, cmp.Or(d.Err(), ErrNotOpen)

@@ -107,7 +107,7 @@ func (d *Driver) addBacking(g *group, s *session) {
 }
 
 // pair keeps an election in the followed set of its leader's session, or out of it, after a step:
-// P1, P2. What the pair promised until now is written down by then: see owed.
+// §16.1, §16.2. What the pair promised until now is written down by then: see owed.
 func (d *Driver) pair(g *group) {
 	p, fresh := g.machine.Pairing()
 	old := g.session
@@ -147,7 +147,7 @@ func (l *Loop) Beaten(peer elector.NodeID, number uint64, b pair.Beat, age time.
 	})
 }
 
-// beaten promises all that is followed, then answers: P3.
+// beaten promises all that is followed, then answers: §16.3.
 func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 	if s.follows.Differs(b) {
 		d.countAnomaly("beat-differs", s.peer)
@@ -244,6 +244,7 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 // Changed takes changes of what the peer follows, and words of the peer that it does not lead.
 func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change) {
 	l.later(func(d *Driver) {
+		d.tick() // leases that have ended do so before an ack counts that waited for a change
 		s := d.sessionOf(peer, number)
 		for i := 0; s != nil && !s.over && i < len(changes); i++ {
 			d.changed(s, changes[i])
@@ -251,7 +252,7 @@ func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change
 	})
 }
 
-// beginAnew empties the set of what is followed in a session. The elections watch their leader
+// beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their leader
 // themselves until they hear it in a heartbeat and join again.
 func (d *Driver) beginAnew(s *session) {
 	old := s.follows.Groups()
@@ -320,7 +321,7 @@ func (d *Driver) uncover(name string) {
 	}
 }
 
-// checkLed tells the peer if this node does not lead what the peer follows, in that term: P8.
+// checkLed tells the peer if this node does not lead what the peer follows, in that term: §16.8.
 func (d *Driver) checkLed(s *session, name string, term lsn.Term) {
 	if g := d.groups[name]; g == nil || g.leadTerm != term {
 		d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: name, Term: term}})
@@ -342,7 +343,8 @@ func (d *Driver) heartbeat(g *group, m *elector.Message) (covered bool) {
 	return covered
 }
 
-// noteLeads counts the leaderships of a class, and tells those who follow one that has ended: P8.
+// noteLeads counts the leaderships of a class, and tells those who follow one that has ended:
+// §16.8.
 func (d *Driver) noteLeads(g *group, before lsn.Term) {
 	if g.leadTerm == before {
 		return
@@ -365,7 +367,7 @@ const looksFor = 16
 
 func (s *session) usual() time.Duration { return s.period }
 
-// ring sends the next beat: P1, P8.
+// ring sends the next beat: §16.1, §16.8.
 func (s *session) ring(d *Driver, due elector.Time) {
 	if s.leads.Len() == 0 {
 		d.alarms.Set(s.beat, elector.Never)
@@ -396,7 +398,7 @@ func (d *Driver) beatPeriod(s *session) time.Duration {
 		}
 	}
 	if period == 0 {
-		period = elector.Article().HeartbeatBroadcast // it leads none of what the peer follows: P8
+		period = elector.Article().HeartbeatBroadcast // it leads none of what the peer follows: §16.8
 	}
 	return period
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -38,11 +39,24 @@ type member struct {
 	lossy *lossy
 }
 
-// lossy is a mesh that loses the notes that drop says.
+// lossy is a mesh that loses the notes, changes and beats that functions say.
 type lossy struct {
 	*netmesh.Mesh
 
-	drop atomic.Pointer[func(to elector.NodeID, n netmesh.Note) bool]
+	drop       atomic.Pointer[func(to elector.NodeID, n netmesh.Note) bool]
+	dropChange atomic.Pointer[func(to elector.NodeID, c pair.Change) bool]
+	dropBeats  atomic.Bool
+}
+
+func (l *lossy) Change(to elector.NodeID, session uint64, all []pair.Change) bool {
+	if drop := l.dropChange.Load(); drop != nil {
+		all = slices.DeleteFunc(all, func(c pair.Change) bool { return (*drop)(to, c) })
+	}
+	return l.Mesh.Change(to, session, all)
+}
+
+func (l *lossy) Beat(to elector.NodeID, session uint64, b pair.Beat) bool {
+	return l.dropBeats.Load() || l.Mesh.Beat(to, session, b)
 }
 
 func (l *lossy) Notify(to elector.NodeID, n netmesh.Note) bool {
@@ -163,7 +177,7 @@ func startWith(
 func publish(t testing.TB, all []*member, election string, value []byte) (leader *member) {
 	t.Helper()
 	for _, m := range all {
-		e, err := m.Lookup(election)
+		e, err := m.Lookup(election, false)
 		require.NoError(t, err)
 		if e.Leading() {
 			leader = m
@@ -216,12 +230,12 @@ func TestTheFirstRecordWaitsForOlderVoters(t *testing.T) {
 		all := meet(t, memnet.New(), abc)
 		time.Sleep(30 * time.Second)
 		leads := slices.IndexFunc(all, func(m *member) bool {
-			e, err := m.Lookup("first")
+			e, err := m.Lookup("first", false)
 			require.NoError(t, err)
 			return e.Leading()
 		})
 		m := all[leads]
-		e, err := m.Lookup("first")
+		e, err := m.Lookup("first", false)
 		require.NoError(t, err)
 		older := all[(leads+1)%3].id
 		for _, knows := range []bool{false, true} {
@@ -276,7 +290,7 @@ func publishUntil(t testing.TB, all []*member, election string, value []byte) {
 	until := time.Now().Add(time.Minute)
 	for i := 0; ; i++ {
 		m := all[i%len(all)]
-		e, err := m.Lookup(election)
+		e, err := m.Lookup(election, false)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		if e.Leading() {

@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/pair"
 )
 
-// watcher is the failure detector of one direction, for the elections of one class: P6. It is an
+// watcher is the failure detector of one direction, for the elections of one class: §16.6. It is an
 // observer of an election of which beats are the heartbeats, so a pair suspects its leader exactly
 // when an election with heartbeats of its own would.
 type watcher struct {

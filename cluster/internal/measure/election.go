@@ -39,7 +39,8 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 	// How near its end the lease came before it was renewed.
 	if leaseEnd != s.leaseEnd {
 		_, late := in.(elector.Backed) // it was renewed before, by beats
-		if !late && leaseEnd != 0 && leaseEnd != elector.Never && s.leaseEnd != 0 && s.leaseEnd != elector.Never {
+		if !late && leaseEnd != 0 && leaseEnd != elector.Never && s.leaseEnd != 0 &&
+			s.leaseEnd != elector.Never {
 			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.lease))
 		}
 		s.leaseEnd = leaseEnd

@@ -23,30 +23,40 @@ type Durable struct {
 
 // Group returns that with which the named group starts, and notes that it was opened in this
 // run. The terms are the group's durable ones or, if that is higher, the floor of an emergency. A
-// group without durable terms may have been forgotten: it starts at the highest reserved term of
-// any forgotten group. So this node has never voted in the group above Reserved, and it may vote
-// only there.
+// group without durable terms may have been forgotten. It starts as after a crash: it has entered
+// no term, and may have voted up to the highest reserved term of any forgotten group. So this node
+// has never voted in the group above Reserved, and it may vote only there.
 //
-// The name must be UTF-8 and not empty. Group waits for the disk only if a write is under way, or
-// to read a value. The error wraps ErrCorrupt if the value is damaged or gone.
+// The name must be UTF-8 and not empty. Group waits for the disk only if the group has a record.
+// The error wraps ErrCorrupt if the value of the record is damaged or gone.
 func (s *Store) Group(name string) (Durable, error) {
 	if err := checkName("group", name); err != nil {
 		return Durable{}, fmt.Errorf("start a group: %w", err)
 	}
+	if terms, ok := s.Terms(name); ok {
+		return Durable{Terms: terms}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, idle := s.state.Load().Idle[name]; idle {
-		next := s.state.Load().clone()
-		delete(next.Idle, name)
-		s.state.Store(&next)
-		s.ahead = true
-	}
 	d := Durable{Terms: s.state.Load().terms(name), Record: s.state.Load().Records[name]}
 	var err error
 	if d.Value, err = s.value(name); err != nil {
 		return Durable{}, fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, s.dir, err, corruptAdvice)
 	}
 	return d, nil
+}
+
+// Terms is Group for a group without a record, and reports whether the group is one. It never waits
+// for the disk.
+func (s *Store) Terms(name string) (t elector.Terms, ok bool) {
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	st := s.state.Load()
+	if _, idle := st.Idle[name]; idle {
+		s.opened = append(s.opened, name)
+	}
+	_, has := st.Records[name]
+	return st.terms(name), !has && checkName("group", name) == nil
 }
 
 // value returns that of a group's record.
@@ -71,16 +81,17 @@ func (s *Store) value(group string) (value []byte, err error) {
 func (s *Store) Forget(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.state.Load().clone()
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	st := s.state.Load()
 	for _, group := range groups {
-		_, recorded := next.Groups[group]
+		_, recorded := st.Groups[group]
 		s.ahead = s.ahead || recorded
-		next.forget(group)
+		st.forget(group)
 	}
-	s.state.Store(&next)
 }
 
-// forget removes a group from a state that is not current yet.
+// forget removes a group.
 func (s *state) forget(group string) {
 	if _, has := s.Records[group]; has {
 		return
@@ -143,6 +154,8 @@ func (s *Store) Persist(groups map[string]Durable) error {
 		if s.journal.fits(batch) {
 			err = s.write(doing, journalFile, func() error { return s.journal.append(batch) })
 			if err == nil {
+				s.maps.Lock()
+				defer s.maps.Unlock()
 				now.set(news, s.values)
 			}
 			return err
@@ -223,15 +236,15 @@ func (s *state) set(news map[string]Durable, values map[string][]byte) {
 
 // terms are those at which group starts.
 func (s state) terms(group string) elector.Terms {
+	floor := s.floor()
 	reserved, ok := s.Groups[group]
 	if !ok {
-		reserved = s.Forgotten
+		return elector.Terms{Entered: lsn.Term(floor), Reserved: lsn.Term(max(s.Forgotten, floor))}
 	}
 	entered, ok := s.Entered[group]
 	if !ok {
 		entered = reserved
 	}
-	floor := s.floor()
 	return elector.Terms{
 		Entered: lsn.Term(max(entered, floor)), Reserved: lsn.Term(max(reserved, floor)),
 	}

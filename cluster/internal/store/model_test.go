@@ -75,7 +75,7 @@ func (m *model) terms(name string) elector.Terms {
 	if t, ok := m.groups[name]; ok {
 		return t
 	}
-	return elector.Terms{Entered: m.forgotten, Reserved: m.forgotten}
+	return elector.Terms{Reserved: m.forgotten}
 }
 
 func (m *model) group(t *rapid.T, s *Store, name string) {

@@ -63,8 +63,13 @@ type Store struct {
 	failed  error             // why nothing more can be written; nil if writes succeed
 
 	// state is changed with mu held. Reading it never waits for the disk, but what it has of groups
-	// is read with mu held, too.
+	// is read with mu or maps held, too.
 	state atomic.Pointer[state]
+
+	// maps is held while what state has of groups is changed in place. It is never held while the
+	// disk writes.
+	maps   sync.Mutex
+	opened []string // groups whose entries in Idle the next commit removes
 
 	peersMu sync.Mutex // apart from mu: a write of the peers must not delay a term
 	peers   []string   // as saved last
@@ -315,6 +320,9 @@ func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 func (s *Store) commit(doing string, next state, fresh map[string][]byte) error {
 	values := maps.Clone(s.values)
 	maps.Copy(values, fresh)
+	for _, group := range s.takeOpened() {
+		delete(next.Idle, group)
+	}
 	err := s.write(doing, stateFile, func() (err error) {
 		if s.journal == nil && len(next.Records) > 0 {
 			s.journal, err = s.openJournal(next.Identity, true)
@@ -334,6 +342,15 @@ func (s *Store) commit(doing string, next state, fresh map[string][]byte) error 
 		s.journal.begin(next.Commit)
 	}
 	return nil
+}
+
+// takeOpened returns the groups that were opened since the last commit.
+func (s *Store) takeOpened() []string {
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	opened := s.opened
+	s.opened = nil
+	return opened
 }
 
 // write calls do, which writes to a file of the directory, unless a write has failed.
@@ -386,8 +403,11 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if s.file != nil {
-		if s.ahead {
-			_ = s.commit("forget elections", *s.state.Load(), nil) // not needed: see Forget
+		s.maps.Lock()
+		dirty := s.ahead || len(s.opened) > 0
+		s.maps.Unlock()
+		if dirty {
+			_ = s.commit("forget elections", s.state.Load().clone(), nil) // not needed: see Forget
 		}
 		err = s.file.close()
 	}

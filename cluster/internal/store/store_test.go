@@ -57,6 +57,14 @@ func requireGroup(t *testing.T, s *Store, name string, want lsn.Term) {
 	require.Equal(t, Durable{Terms: elector.Terms{Entered: want, Reserved: want}}, got)
 }
 
+// requireForgotten demands that the group starts as after a crash, at most in the term last.
+func requireForgotten(t *testing.T, s *Store, name string, last lsn.Term) {
+	t.Helper()
+	got, err := s.Group(name)
+	require.NoError(t, err)
+	require.Equal(t, Durable{Terms: elector.Terms{Reserved: last}}, got)
+}
+
 // exact are terms without further reserved ones.
 type exact map[string]lsn.Term
 

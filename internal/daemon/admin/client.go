@@ -110,11 +110,20 @@ func (VotersRequest) path() string    { return "/v1/voters" }
 func (GossipKeyRequest) path() string { return "/v1/gossip-key" }
 
 // Tell sends a request and returns the node's status after it was carried out; after a
-// FaultRequest, only its Faults. It sends no key if TakesKeys returns an error.
+// FaultRequest, only its Faults, and of an election that was opened or closed only that. It sends
+// no key if TakesKeys returns an error.
 func (c *Client) Tell(ctx context.Context, req Request) (st cluster.Status, err error) {
 	switch req.(type) {
 	case FaultRequest:
 		err = c.do(ctx, http.MethodPost, req.path(), req, &st)
+		return st, err
+	case OpenRequest, CloseRequest:
+		method := http.MethodPost
+		if _, ends := req.(CloseRequest); ends {
+			method = http.MethodDelete
+		}
+		st.Groups = make([]cluster.GroupStatus, 1)
+		err = c.do(ctx, method, req.path(), req, &st.Groups[0])
 		return st, err
 	case GossipKeyRequest:
 		if err := c.TakesKeys(); err != nil {

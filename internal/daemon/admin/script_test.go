@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,8 @@ func TestAnswersToRequests(t *testing.T) {
 				return ""
 			case "who":
 				return s.who(t, d)
+			case "list":
+				return s.list(t, d)
 			}
 			return s.ask(t, d)
 		})
@@ -73,6 +76,7 @@ func (s *script) node(t *testing.T, d *datadriven.TestData) {
 	}
 	s.cfg.Node = startWith(t, ln, func(c *cluster.Config) {
 		c.Faults = s.cfg.Faults
+		c.Prefixes = map[string]cluster.ElectionConfig{"job/": {}, "vote/": {NotCandidate: true}}
 		switch {
 		case d.HasArg("observer"):
 			c.Voters = []cluster.NodeID{"b"}
@@ -149,15 +153,34 @@ func (s *script) ask(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintf("%d %s\n", p.Status, moment.ReplaceAllString(p.Detail, "TIME"))
 }
 
+// list says which elections are in a page, and what comes after it.
+func (s *script) list(t *testing.T, d *datadriven.TestData) string {
+	sel := cluster.Selection{Limit: 10}
+	d.MaybeScanArgs(t, "prefix", &sel.Prefix)
+	d.MaybeScanArgs(t, "after", &sel.After)
+	d.MaybeScanArgs(t, "limit", &sel.Limit)
+	page, err := s.client.Elections(t.Context(), sel)
+	require.NoError(t, err)
+	said := ""
+	for _, g := range page.Elections {
+		said += fmt.Sprintf("%s candidate=%t\n", g.Group, g.Candidate)
+	}
+	if page.Next != "" {
+		said += "more after " + page.Next
+	}
+	return cmp.Or(strings.TrimSpace(said), "none") + "\n"
+}
+
 // kinds are the routes by who may use them.
 var kinds = map[string][]string{
 	"reads": {"GET /v1/status", "GET /v1/leader", "GET /v1/events", "GET /v1/history",
 		"GET /v1/elections/{group}/leader", "GET /v1/recording", "GET /v1/faults",
-		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters"},
+		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters",
+		"GET /v1/elections"},
 	"health checks": {"GET /healthz", "GET /readyz"},
 	"changes": {"POST /v1/transfer", "POST /v1/step-down", "POST /v1/pause", "POST /v1/resume",
 		"POST /v1/settings", "POST /v1/faults", "PUT /v1/record", "POST /v1/voters",
-		"POST /v1/prepared"},
+		"POST /v1/prepared", "POST /v1/elections", "DELETE /v1/elections/{group}"},
 	"trust": {"POST /v1/forget", "POST /v1/gossip-key"},
 }
 

@@ -79,7 +79,9 @@ type Answer struct {
 	Addr   string          `json:"admin_addr,omitempty"`
 	Status *cluster.Status `json:"status,omitempty"` // nil: it did not answer
 	Faults string          `json:"faults,omitempty"` // in words, after a change of them
-	Error  string          `json:"error,omitempty"`
+	// Election is the node's part in an election that was opened or closed there.
+	Election *cluster.GroupStatus `json:"election,omitempty"`
+	Error    string               `json:"error,omitempty"`
 
 	via     string        // the address at which it is asked, which may be a socket; "": none
 	given   bool          // the user gave that address; no node named it

@@ -24,8 +24,11 @@ func (c *Cluster) tell(ctx context.Context, a Answer, req admin.Request) ([]Answ
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := req.(admin.FaultRequest); ok {
+	switch req.(type) {
+	case admin.FaultRequest:
 		return []Answer{{Node: a.Node, Addr: a.Addr, Faults: st.Faults}}, nil
+	case admin.OpenRequest, admin.CloseRequest:
+		return []Answer{{Node: a.Node, Addr: a.Addr, Election: &st.Groups[0]}}, nil
 	}
 	return []Answer{{Node: a.Node, Addr: a.Addr, Status: &st}}, nil
 }

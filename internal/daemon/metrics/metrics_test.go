@@ -89,7 +89,7 @@ func busy() told {
 			Phases: map[string]cluster.Histogram{
 				"scouting": {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
 			StoreWriting: 1.5, MissedEvents: 13, Stalls: 15, PauseLeft: 16, RecordsLost: 17,
-			LogLinesLost: 18,
+			LogLinesLost: 18, Uninvited: map[string]uint64{"no-prefix": 19},
 		},
 	}
 }

@@ -238,6 +238,13 @@ var metrics = []metric{
 		func(n *node) uint64 { return n.stats.LogLinesLost }),
 	single(counter, "events_missed_total", "Events dropped because a subscriber was slow.",
 		func(n *node) uint64 { return n.stats.MissedEvents }),
+	newMetric(counter, "messages_uninvited_total",
+		"Messages of elections that are not open here, and that they did not open.",
+		[]string{"reason"}, func(n *node, out output) {
+			for reason, count := range n.stats.Uninvited {
+				out.value(float64(count), reason)
+			}
+		}),
 
 	single(gauge, "peers_unlisted", "Members without series of their own.",
 		func(n *node) int { return len(n.stats.Links) - len(n.links) }),

@@ -37,6 +37,8 @@ func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
 	require.Nil(t, says("a"))
 	require.Equal(t, "I3", c.Durable("a", exact(8)).Rule)
 	require.Nil(t, c.Durable("a", exact(9)))
+	require.Equal(t, "I3", c.Booted("a", elector.Terms{Reserved: 8}).Rule)
+	require.Nil(t, c.Booted("a", elector.Terms{Reserved: 9}), "it has forgotten the election")
 }
 
 func TestCheckerSeesWorkOverlap(t *testing.T) {

@@ -1,0 +1,300 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+)
+
+// numbered are the names of n elections.
+func numbered(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("e%04d", i))
+	}
+	return all
+}
+
+// leader is the one member that leads an election.
+func leader(t testing.TB, all []*member, election string) (leads *member) {
+	t.Helper()
+	for _, m := range all {
+		e, err := m.Lookup(election, false)
+		require.NoError(t, err)
+		if e.Leading() {
+			require.Nil(t, leads, "two lead %s", election)
+			leads = m
+		}
+	}
+	return leads
+}
+
+// Beats say that leaders live: elections send no heartbeats, and all know of the beats.
+func TestElectionsThatAreQuietSendNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(20)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		before := map[string]*member{}
+		for _, e := range elections {
+			before[e] = leader(t, all, e)
+			require.NotNil(t, before[e], e)
+		}
+		for _, m := range all {
+			m.beats.take()
+		}
+		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+			for _, e := range elections {
+				require.Equal(t, before[e], leader(t, all, e))
+			}
+		}
+		for _, m := range all {
+			require.Empty(t, m.beats.take(), "heartbeats to %s", m.id)
+			for _, name := range elections {
+				e, err := m.Lookup(name, false)
+				require.NoError(t, err)
+				s := m.Snapshot(e)
+				require.Equal(t, before[name].id, s.Leader)
+				if s.Role == elector.Follower {
+					require.Less(t, s.Now.Sub(s.HeardAt), time.Second)
+					require.Equal(t, s.Leader, s.PromisedTo)
+				}
+			}
+		}
+	})
+}
+
+// When a node dies, what it led is led again, and is as quiet as before.
+func TestTheDeadAreReplacedAndThenItIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(50)
+		net := memnet.New()
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		dead := leader(t, all, elections[0])
+		net.Kill(string(dead.id))
+		alive := slices.DeleteFunc(slices.Clone(all), func(m *member) bool { return m == dead })
+		time.Sleep(20 * time.Second)
+		for _, m := range alive {
+			m.beats.take()
+		}
+		time.Sleep(20 * time.Second)
+		for _, m := range alive {
+			require.Empty(t, m.beats.take(), "heartbeats to %s", m.id)
+		}
+		for _, e := range elections {
+			require.NotNil(t, leader(t, alive, e), e)
+		}
+	})
+}
+
+// inSessions is how many elections are in followed sets, and how many in mirrors, over all members.
+func inSessions(all []*member) (followed, mirrored int) {
+	for _, m := range all {
+		m.view(func(d *Driver) {
+			for _, s := range d.sessions {
+				followed, mirrored = followed+s.follows.Len(), mirrored+s.leads.Len()
+			}
+		})
+	}
+	return followed, mirrored
+}
+
+// §16.1, §16.2: each election is in the set of each follower of its leader. After a change is lost,
+// §16.5, the set begins anew, and no leader loses anything by it.
+func TestFollowedSetsAreWholeAgainAfterALoss(t *testing.T) {
+	for _, what := range []pair.What{pair.Join, pair.Leave} {
+		synctest.Test(t, func(t *testing.T) {
+			elections := numbered(10)
+			all := meet(t, memnet.New(), abc, elections...)
+			time.Sleep(40 * time.Second)
+			followed, mirrored := inSessions(all)
+			require.Equal(t, 2*(len(elections)+1), followed)
+			require.Equal(t, followed, mirrored)
+			var lost atomic.Bool
+			drop := func(_ elector.NodeID, c pair.Change) bool {
+				return c.What == what && lost.CompareAndSwap(false, true)
+			}
+			for _, m := range all {
+				m.lossy.dropChange.Store(&drop)
+			}
+			old := leader(t, all, elections[0])
+			e, err := old.Lookup(elections[0], false)
+			require.NoError(t, err)
+			_, err = old.Transfer(t.Context(), e, "") // both followers leave and join
+			require.NoError(t, err)
+			time.Sleep(10 * time.Second)
+			require.True(t, lost.Load())
+			followed, mirrored = inSessions(all)
+			require.Equal(t, 2*(len(elections)+1), followed)
+			require.Equal(t, followed, mirrored)
+			next := leader(t, all, elections[0])
+			require.NotNil(t, next)
+			time.Sleep(time.Minute)
+			require.Equal(t, next, leader(t, all, elections[0]))
+		})
+	}
+}
+
+// §16.3, §16.4, §16.6: without beats the followers suspect their leader, and its lease ends before
+// their promises do. At no moment do two lead.
+func TestWithoutBeatsALeaderIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(10)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		old := leader(t, all, elections[0])
+		before := old.Snapshot(old.first(t)).Now
+		old.lossy.dropBeats.Store(true)
+		unled := false
+		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(time.Millisecond) {
+			unled = unled || leader(t, all, elections[0]) == nil
+		}
+		require.True(t, unled)
+		require.NotNil(t, leader(t, all, elections[0]))
+		require.Positive(t, old.Snapshot(old.first(t)).Now-before)
+	})
+}
+
+// §16.8: who follows what nobody leads is told, at once if the leadership has ended, and also if the
+// leader's own books are wrong.
+func TestWhoFollowsNobodyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := meet(t, memnet.New(), abc, numbered(3)...)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		follower := all[(slices.Index(all, leads)+1)%3]
+		var told atomic.Int64
+		drop := func(to elector.NodeID, c pair.Change) bool {
+			if c.What == pair.Disown && c.Group == "ghost" && to == follower.id {
+				told.Add(1)
+			}
+			return false
+		}
+		leads.lossy.dropChange.Store(&drop)
+		follower.view(func(d *Driver) { // it follows what its leader never led
+			s := d.sessions[leads.id]
+			c, _ := s.follows.Join("ghost", 7, false)
+			d.Mesh.Change(s.peer, s.number, []pair.Change{c})
+		})
+		time.Sleep(10 * time.Second)
+		require.Greater(t, told.Load(), int64(10), "with each beat")
+	})
+}
+
+// §16.9: no beat makes up for a link that delivers no changes: what was not read counts as lost.
+// §16.10: of many elections without a leader few try to get one at a time.
+func TestManyAttemptsWaitInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 3 * attemptsAtOnce
+		elections := numbered(count)
+		net := memnet.New()
+		all := meet(t, net, abc, elections...)
+		for range 400 {
+			time.Sleep(25 * time.Millisecond)
+			for _, m := range all {
+				m.view(func(d *Driver) { require.LessOrEqual(t, d.attempts, attemptsAtOnce) })
+			}
+		}
+		for _, e := range elections {
+			require.NotNil(t, leader(t, all, e), e)
+		}
+		for _, m := range all { // all at the very same moment
+			m.view(func(d *Driver) {
+				for _, name := range elections {
+					if g := d.groups[name]; g.leadTerm != 0 {
+						d.step(g, elector.Resign{})
+					}
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		for _, e := range elections {
+			require.NotNil(t, leader(t, all, e), e)
+		}
+	})
+}
+
+// §16.5: a mirror that differs is found by its hash, and the set begins anew.
+func TestAMirrorThatDiffersIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := meet(t, memnet.New(), abc, numbered(3)...)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		follower := all[(slices.Index(all, leads)+1)%3]
+		leads.view(func(d *Driver) {
+			s := d.sessions[follower.id]
+			at := s.leads.Beat(d.Now(), s.period, 0).Revision
+			for i, c := range []pair.Change{{What: pair.Join, Term: 9}, {What: pair.Leave}} {
+				c.Group, c.Revision = "phantom", at+uint64(i)+1
+				require.True(t, s.leads.Read(c))
+			}
+		})
+		time.Sleep(5 * time.Second)
+		follower.view(func(d *Driver) { require.Positive(t, d.anomalies["beat-differs"].Count) })
+		followed, mirrored := inSessions(all)
+		require.Equal(t, 2*4, followed)
+		require.Equal(t, followed, mirrored)
+		require.Equal(t, leads, leader(t, all, "e0000"))
+	})
+}
+
+// §16.6: the detector of the pair suspects a leader that is silent, in all elections that it carries.
+func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(20)
+		net := memnet.New()
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		dead := leader(t, all, elections[0])
+		led := slices.DeleteFunc(elections, func(e string) bool { return leader(t, all, e) != dead })
+		net.Host(string(dead.id)).Stop()
+		time.Sleep(elector.Article().Inactivity() + elector.Article().HeartbeatBroadcast)
+		for _, m := range all {
+			for _, name := range led {
+				e, err := m.Lookup(name, false)
+				require.NoError(t, err)
+				if m != dead {
+					require.NotEqual(t, dead.id, m.Snapshot(e).Leader, "%s on %s", name, m.id)
+				}
+			}
+		}
+		net.Host(string(dead.id)).Continue()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
+// beat was sent before.
+func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "first")
+		term := leads.Snapshot(leads.first(t)).Term
+		period := elector.Article().HeartbeatBroadcast
+		next := func() time.Duration { // until the next beat
+			now := time.Duration(leads.Now())
+			return now.Truncate(period) + period - now
+		}
+		time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
+		leads.lossy.dropBeats.Store(true)
+		time.Sleep(next() + 100*time.Millisecond)
+		leads.lossy.dropBeats.Store(false)
+		time.Sleep(next() + time.Millisecond) // a second after the first one
+		leads.view(func(*Driver) { time.Sleep(450 * time.Millisecond) })
+		time.Sleep(time.Millisecond)
+		s := leads.Snapshot(leads.first(t))
+		require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
+	})
+}
