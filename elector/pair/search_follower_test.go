@@ -294,7 +294,7 @@ func (w *world) says(to int, it item) {
 	}
 }
 
-// pair keeps the election in the followed set, or out of it: P1, P2.
+// pair keeps the election in the followed set, or out of it: §16.1, §16.2.
 func (w *world) pair() {
 	f := &w.f
 	p, fresh := w.x.pool.known[f.machine].pair, w.x.pool.known[f.machine].fresh
@@ -346,7 +346,7 @@ func (w *world) close(peer int) {
 	}
 }
 
-// beaten takes a beat: P3.
+// beaten takes a beat: §16.3.
 func (w *world) beaten(s *session, b pair.Beat) error {
 	if s.follows.Differs(b) {
 		return violation("(d): the sets differ without a fault: %+v", b)

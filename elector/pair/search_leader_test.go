@@ -92,7 +92,7 @@ func (w *world) cede(i int, says bool) {
 	w.noteLeads(i, before)
 }
 
-// noteLeads tells the follower that a leadership which it follows has ended: P8.
+// noteLeads tells the follower that a leadership which it follows has ended: §16.8.
 func (w *world) noteLeads(i int, before lsn.Term) {
 	s := w.leaders[i].session
 	if s == nil || before == 0 || before == w.leaders[i].term {
@@ -154,7 +154,7 @@ func (w *world) count(i int) error {
 	return nil
 }
 
-// ring sends a beat: P1, P8.
+// ring sends a beat: §16.1, §16.8.
 func (w *world) ring(i int) {
 	s := w.leaders[i].session
 	if s.leads.Len() == 0 {
@@ -165,7 +165,7 @@ func (w *world) ring(i int) {
 	s.own().Look(1, func(_ string, term lsn.Term) { w.checkLed(i, term) })
 }
 
-// acked counts the answer to a beat: P4.
+// acked counts the answer to a beat: §16.4.
 func (w *world) acked(i int, a pair.Ack) error {
 	if w.x.broken != syncLate {
 		w.tickLeader(i)

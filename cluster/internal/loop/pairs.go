@@ -279,7 +279,6 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		s.anew = false
 		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
 	}
-	d.tick() // acks that count from now on do not bring back a lease that has ended
 	before := s.leads.Counted()
 	if !s.leads.Read(c) {
 		if !s.anew { // once, until it does
