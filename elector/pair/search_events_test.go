@@ -256,15 +256,13 @@ func (w *world) connect(i int) {
 	w.f.sessions[i] = &session{peer: i, number: n, follows: pair.NewFollower()}
 	w.step(elector.LinkUp{Peer: names[i]})
 	w.tickLeader(i)
-	switch l := &w.leaders[i]; {
-	case l.term != 0:
+	l := &w.leaders[i]
+	if l.term != 0 {
 		w.heartbeat(i)
-		fallthrough
-	case l.asked != 0:
-		if l.asked != 0 {
-			w.tells(i, item{msg: elector.Message{
-				Kind: elector.ElectionProposal, Term: l.asked, SentAt: w.now}})
-		}
+	}
+	if l.asked != 0 {
+		w.tells(i, item{msg: elector.Message{
+			Kind: elector.ElectionProposal, Term: l.asked, SentAt: w.now}})
 	}
 }
 

@@ -19,7 +19,6 @@ type leader struct {
 	lease   elector.Time // its end, as far as the follower backs it; 0 for none
 	asked   lsn.Term     // in which it has proposed itself; 0 if it does not wait for a vote
 	askedAt elector.Time
-	ask     bool // the proposal was sent on a link that is down
 	session *leading
 }
 

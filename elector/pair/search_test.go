@@ -71,7 +71,8 @@ type world struct {
 	revision uint64
 }
 
-type spent struct{ beats, says, loses, restarts, sessions [2]int }
+// spent counts what a scene bounds.
+type spent struct{ beats, says, loses, restarts [2]int }
 
 // link is what the newest link between two processes carries: up to the leader, down to the
 // follower.
@@ -80,11 +81,13 @@ type link struct {
 	broken   bool
 }
 
+// item is a message, or a change that is not zero.
 type item struct {
 	msg    elector.Message
 	change pair.Change
 }
 
+// datagram is a beat or an ack, which is zero otherwise, of a session with a leader.
 type datagram struct {
 	peer, number int
 	beat         pair.Beat
