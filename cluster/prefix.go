@@ -104,8 +104,8 @@ func (e ElectionConfig) spread(name string, node NodeID) int {
 
 // Rendezvous is the weight of a node in rendezvous hashing: the node of the highest one comes first
 // in the election of that name. As a priority it spreads the leaders of many elections over the
-// nodes, and those of a dead node over the others. It has 31 bits, so that it is a priority on every machine, and the same in every
-// version: nodes of two versions must agree.
+// nodes, and those of a dead node over the others. It has 31 bits, so that it is a priority on
+// every machine, and the same in every version: nodes of two versions must agree.
 func Rendezvous(group string, node NodeID) int {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)

@@ -342,7 +342,8 @@ func TestLeadersOfAPrefixAreSpread(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		after := led()
 		for _, id := range c.Running() {
-			require.GreaterOrEqual(t, after[id]-before[id], before[dead]/4, "before %v, after %v", before, after)
+			require.GreaterOrEqual(t, after[id]-before[id], before[dead]/4,
+				"before %v, after %v", before, after)
 		}
 	}, many)
 }

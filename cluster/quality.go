@@ -26,6 +26,9 @@ type QoSStatus struct {
 	Detect   Seconds `json:"promised_detect_s,omitempty"`
 	Mistakes Seconds `json:"promised_mistakes_s,omitempty"`
 	Accuracy float64 `json:"promised_accuracy,omitempty"`
+	// Independent says that beats come as datagrams: the promise rests on the bounds for delays and
+	// losses that do not depend on each other. Otherwise it rests on those for an ordered link.
+	Independent bool `json:"independent,omitempty"`
 	// Met says that the promise is no worse than Asked. Otherwise Unmet says why, and what can
 	// be had. Both are empty on a leader, and without one.
 	Met   bool   `json:"met"`
@@ -63,5 +66,6 @@ func qosStatus(s *loop.Snapshot) *QoSStatus {
 	st.Loss, st.Delay, st.Deviation = q.Loss, seconds(q.Delay), seconds(q.Deviation)
 	st.Detect = seconds(t.Detection + q.Delay)
 	st.Mistakes, st.Accuracy = seconds(plan.Recurrence), plan.Accuracy
+	st.Independent = q != (detector.Quality{}) && !q.Ordered
 	return st
 }

@@ -131,6 +131,9 @@ type MemberStatus struct {
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
 	LinkTLS    bool    `json:"link_tls,omitempty"` // the link is encrypted
+	// Beats is how beats go to it: datagrams, stream or none; BeatsWhy why not by datagrams.
+	Beats    string `json:"beats,omitempty"`
+	BeatsWhy string `json:"beats_why,omitempty"`
 	// NotStanding is why it does not want to lead the default election, which it says while the
 	// link is up; "" if it does.
 	NotStanding string `json:"not_standing,omitempty"`
@@ -270,7 +273,7 @@ func (m *MemberStatus) link(l netmesh.LinkStatus) {
 	if l.Peer.Boot > 0 {
 		m.Identity = l.Peer.Identity.String()
 	}
-	m.Link = "up"
+	m.Link, m.Beats, m.BeatsWhy = "up", l.Beats, l.BeatsWhy
 	if !l.Up {
 		m.Link = "down (" + l.LastLoss.String() + ")"
 	}

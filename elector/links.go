@@ -49,6 +49,13 @@ func (l *Links) Up(peer NodeID) {
 	}
 }
 
+// SetOrdered says whether no heartbeat from a peer overtakes another: with datagrams any may.
+func (l *Links) SetOrdered(peer NodeID, ordered bool) {
+	if m := l.monitor(peer); m != nil {
+		m.Ordered = ordered
+	}
+}
+
 // Received notes a message of an election that arrived at now. Only heartbeats say something.
 func (l *Links) Received(now Time, group string, from NodeID, msg *Message) {
 	if msg.Kind != LeaderHeartbeat || msg.Period <= 0 {

@@ -11,6 +11,7 @@ import (
 // higher ID comes first if scores are equal.
 func ranked(shard string, nodes []cluster.NodeID) []cluster.NodeID {
 	return slices.SortedFunc(slices.Values(nodes), func(a, b cluster.NodeID) int {
-		return cmp.Or(cmp.Compare(cluster.Rendezvous(shard, b), cluster.Rendezvous(shard, a)), cmp.Compare(b, a))
+		first, second := cluster.Rendezvous(shard, b), cluster.Rendezvous(shard, a)
+		return cmp.Or(cmp.Compare(first, second), cmp.Compare(b, a))
 	})
 }

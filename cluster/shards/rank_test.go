@@ -30,7 +30,8 @@ func TestRankIsTheSameEverywhere(t *testing.T) {
 		require.Equal(t, want.score, cluster.Rendezvous(shard, "n0"), "%q", shard)
 		require.Equal(t, want.order, order, "%q", shard)
 	}
-	require.NotEqual(t, cluster.Rendezvous("ab", "c"), cluster.Rendezvous("a", "bc"), "the name ends before the node begins")
+	require.NotEqual(t, cluster.Rendezvous("ab", "c"), cluster.Rendezvous("a", "bc"),
+		"the name ends before the node begins")
 	require.LessOrEqual(t, cluster.Rendezvous("shard/0", "n0"), math.MaxInt32)
 }
 

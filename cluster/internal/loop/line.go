@@ -2,9 +2,9 @@ package loop
 
 import "github.com/bmqelect/bmqelect/elector"
 
-// attemptsAtOnce, §16.10, is how many elections of this node try to get a leader at a time: a round or a
-// ballot is open. When a node dies that led very many, all of them want to. Their messages would
-// wait for each other until rounds time out, and no attempt would succeed.
+// attemptsAtOnce, §16.10, is how many elections of this node try to get a leader at a time: a
+// round or a ballot is open. When a node dies that led very many, all of them want to. Their
+// messages would wait for each other until rounds time out, and no attempt would succeed.
 const attemptsAtOnce = 256
 
 // waitsInLine reports whether an election is to wait until others have been decided, although it is

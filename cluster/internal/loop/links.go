@@ -136,6 +136,7 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 				continue
 			}
 			trips[link.Peer.Node] = link.RTT
+			d.quality.SetOrdered(link.Peer.Node, link.Beats != netmesh.BeatsDatagrams)
 			if link.RTT > 0 {
 				d.quality.RoundTrip(link.Peer.Node, link.RTT)
 			}

@@ -252,8 +252,8 @@ func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change
 	})
 }
 
-// beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their leader
-// themselves until they hear it in a heartbeat and join again.
+// beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their
+// leader themselves until they hear it in a heartbeat and join again.
 func (d *Driver) beginAnew(s *session) {
 	old := s.follows.Groups()
 	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})

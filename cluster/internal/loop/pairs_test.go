@@ -164,8 +164,8 @@ func TestWithoutBeatsALeaderIsReplaced(t *testing.T) {
 	})
 }
 
-// §16.8: who follows what nobody leads is told, at once if the leadership has ended, and also if the
-// leader's own books are wrong.
+// §16.8: who follows what nobody leads is told, at once if the leadership has ended, and also if
+// the leader's own books are wrong.
 func TestWhoFollowsNobodyIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := meet(t, memnet.New(), abc, numbered(3)...)
@@ -247,7 +247,8 @@ func TestAMirrorThatDiffersIsFound(t *testing.T) {
 	})
 }
 
-// §16.6: the detector of the pair suspects a leader that is silent, in all elections that it carries.
+// §16.6: the detector of the pair suspects a leader that is silent, in all elections that it
+// carries.
 func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elections := numbered(20)

@@ -250,6 +250,10 @@ var metrics = []metric{
 		func(n *node) int { return len(n.stats.Links) - len(n.links) }),
 	perLink("link_up", "1 while there is a link to the member.",
 		func(_ *node, l netmesh.LinkStatus) (float64, bool) { return float64(truth(l.Up)), true }),
+	perLink("link_datagrams", "1 while beats go to the member as datagrams.",
+		func(_ *node, l netmesh.LinkStatus) (float64, bool) {
+			return float64(truth(l.Beats == netmesh.BeatsDatagrams)), l.Up
+		}),
 	perLink("link_queue_messages", "Messages that wait to be sent.",
 		func(_ *node, l netmesh.LinkStatus) (float64, bool) { return float64(l.Queued), true }),
 	perLink("link_loss_ratio", "Share of the recent pings without an answer.",
