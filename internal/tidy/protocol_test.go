@@ -21,6 +21,7 @@ const (
 	rulesPage = "docs/rules.md"
 	scripts   = "testdata/elector/"
 	scenesIn  = "elector/search_scenes_test.go"
+	pairsIn   = "elector/pair/search_scenes_test.go" // scenes of pairs
 	byHand    = "testdata/mutants/protocol.txt"
 )
 
@@ -29,7 +30,7 @@ var (
 	citation = regexp.MustCompile(`\x{a7}(\d*(?:\.\d+)?)`)
 	// numbered is a rule of the protocol: its number, and what it is called.
 	numbered = regexp.MustCompile(`(?m)^### (\d+\.\d+) (.*)`)
-	sceneIs  = regexp.MustCompile(`with\("([^"]+)"`)
+	sceneIs  = regexp.MustCompile(`(?:with\(|name: )"([^"]+)"`)
 	sceneOf  = regexp.MustCompile(`(?m)^scene: (.*)`)
 	testOf   = regexp.MustCompile(`(?m)^test: (.*)`)
 )
@@ -123,7 +124,7 @@ func unheld(r repo) (broken []string) {
 			broken = append(broken, fmt.Sprintf("%s: no script and no test cites \u00a7%s", protocol, rule))
 		}
 	}
-	scenes := matches(sceneIs, r.text(scenesIn))
+	scenes := matches(sceneIs, r.text(scenesIn)+r.text(pairsIn))
 	for _, m := range r.mutants() {
 		if !strings.Contains(m.text, "\nrules: \u00a7") {
 			broken = append(broken, fmt.Sprintf("%s: names no rule: %s", byHand, m.path))
