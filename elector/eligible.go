@@ -71,7 +71,7 @@ func (m *Machine) pause(d time.Duration) {
 		m.withdraw()
 	}
 	h := &s.Leader.Handover
-	if m.paused() && h.Cause < handoverTransfer && !h.Stopping {
+	if s.Role == Leader && m.paused() && h.Cause < handoverTransfer && !h.Stopping {
 		*h = Handover{}
 	}
 	m.ableAgain()
