@@ -99,11 +99,22 @@ func TestAFollowerPromisesWhatTCPCanKeep(t *testing.T) {
 		n.Delay(func(string, string) time.Duration { return delay },
 			func() time.Duration { return 0 })
 	})
+	asked := clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.QoS = ask })
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(15 * time.Minute)
+		q := c.Node(c.others(c.leader())[0]).Status().Groups[0].QoS
+		require.True(t, q.Met, q.Unmet)
+		require.True(t, q.Independent, "beats come as datagrams")
+	}, delayed, asked)
+	stream := clustertest.Network(func(n *memnet.Network) {
+		n.Lose(func(string, string) bool { return true }) // so beats go on the stream
+	})
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(15 * time.Minute)
 		leader := c.leader()
 		follower := c.Node(c.others(leader)[0])
 		q := *follower.Status().Groups[0].QoS
+		require.False(t, q.Independent)
 		require.Equal(t, ask, q.Asked)
 		require.True(t, q.Met, q.Unmet)
 		require.InDelta(t, delay.Seconds(), float64(q.Delay), 1e-4)
@@ -121,5 +132,5 @@ func TestAFollowerPromisesWhatTCPCanKeep(t *testing.T) {
 		after := follower.Status().Groups[0].QoS
 		require.InEpsilon(t, float64(q.Deviation), float64(after.Deviation), 1e-9)
 		require.Less(t, after.Loss, q.Loss, "none was lost by a link")
-	}, delayed, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.QoS = ask }))
+	}, delayed, stream, asked)
 }
