@@ -181,7 +181,7 @@ func TestWhatIsNews(t *testing.T) {
 func loner() (m *Mesh, l *link, out seals) {
 	h, m := &handshake{}, &Mesh{}
 	l = &link{inbox: inbox{some: newWaker()}, key: []byte("key"), dialed: true}
-	out, l.inbox.seals, _ = l.makeSeals(h)
+	_, l.inbox.seals, _ = l.makeSeals(h)
 	theirs := &link{key: l.key}
 	out, _, _ = theirs.makeSeals(h)
 	m.socket.links = map[uint64]*link{77: l}

@@ -68,7 +68,7 @@ var scenes = []scene{
 func TestSearch(t *testing.T) {
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
-			s.limit, s.calm = limit(t, 30_000), 4
+			s.limit, s.calm = limit(t, 10_000), 4
 			holds(t, s)
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// workOnShards works on the shards that this node leads, until ctx ends.
-func workOnShards(
+// WorkOnShards works on the shards that this node leads, until ctx ends.
+func WorkOnShards(
 	ctx context.Context, node *cluster.Node, write func(context.Context, int, lsn.LSN) error,
 ) error {
 	// snippet: shards
