@@ -245,8 +245,7 @@ func measure(n int) error {
 	led := []int{last[0].Led, last[1].Led, last[2].Led}
 	_ = all[0].cmd.Process.Kill()
 	killed := time.Now()
-	before, err = allLed(all[1:], n)
-	if err != nil {
+	if _, err := allLed(all[1:], n); err != nil {
 		return err
 	}
 	again := time.Since(killed)
