@@ -12,9 +12,9 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
-// Nodes leave and come back a hundred times, less often under the race detector: killed, stopped or cut off. Work never overlaps,
-// each planned move makes the loads more equal (the world checks both), and in the end nothing
-// moves. The seed is printed; BMQELECT_SEED repeats it.
+// Nodes leave and come back a hundred times, less often under the race detector: killed, stopped or
+// cut off. Work never overlaps, each planned move makes the loads more equal (the world checks
+// both), and in the end nothing moves. The seed is printed; BMQELECT_SEED repeats it.
 func TestAHundredRoundsOfLeavingAndJoining(t *testing.T) {
 	random, rounds := shards.Seeded(t), 100
 	if nodes.Raced {
