@@ -167,7 +167,7 @@ func TestEachTenantHasALeader(t *testing.T) {
 	})
 }
 
-// Nobody but one node has heard of the tenant before.
+// Only one node has heard of the tenant before.
 func TestATenantNeedNotBeKnownBefore(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		var d disk
