@@ -25,8 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // node is a mesh that writes down what it is told about its only peer.
 type node struct {
 	*netmesh.Mesh
-	session uint64
 	mu      sync.Mutex
+	session uint64 // of the newest link
 	events  []string
 }
 
@@ -37,7 +37,9 @@ func (n *node) note(format string, args ...any) {
 }
 
 func (n *node) LinkUp(p netmesh.PeerInfo) {
+	n.mu.Lock()
 	n.session = p.Session
+	n.mu.Unlock()
 	n.note("up")
 }
 func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
@@ -49,8 +51,7 @@ func (n *node) Beaten(_ elector.NodeID, _ uint64, b beats.Beat, _ time.Duration)
 }
 func (*node) Acked(elector.NodeID, uint64, beats.Ack) {}
 func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) {
-	n.note("got %d",
-		m.Sequence)
+	n.note("got %d", m.Sequence)
 }
 
 func (n *node) told() []string {
@@ -119,7 +120,10 @@ func TestFaultsHoldForDatagrams(t *testing.T) {
 		say := func(from, to *node, peer elector.NodeID) int {
 			seq++
 			told := len(to.told())
-			require.True(t, from.Beat(peer, from.session, beats.Beat{Sequence: seq, SentAt: 1}))
+			from.mu.Lock()
+			session := from.session
+			from.mu.Unlock()
+			require.True(t, from.Beat(peer, session, beats.Beat{Sequence: seq, SentAt: 1}))
 			synctest.Wait()
 			return len(to.told()) - told
 		}
