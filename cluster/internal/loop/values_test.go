@@ -37,6 +37,7 @@ type member struct {
 	id    elector.NodeID
 	beats *lateness
 	lossy *lossy
+	hold  *atomic.Int64 // for how long the driver is held up right before its next step, in ns
 }
 
 // lossy is a mesh that loses the notes, changes and beats that functions say.
@@ -123,9 +124,10 @@ func startWith(
 	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
 	timing elector.Timing, elections ...string,
 ) *member {
-	beats := &lateness{clock: c}
+	beats, hold := &lateness{clock: c}, &atomic.Int64{}
+	gate := func() { time.Sleep(time.Duration(hold.Swap(0))) }
 	hooks := testhook.From(testhook.With(context.Background(),
-		testhook.Hooks{Clock: c, Stepped: beats.stepped}))
+		testhook.Hooks{Clock: c, Stepped: beats.stepped, Gate: gate}))
 	s, err := store.OpenOn(t.TempDir(), store.Owner{Cluster: "c", Node: string(id)}, testhook.Unsynced)
 	require.NoError(t, err)
 	m := measure.New()
@@ -170,7 +172,7 @@ func startWith(
 		s.Close()
 		l.StopWatcher()
 	})
-	return &member{l, mesh, id, beats, wrapped}
+	return &member{l, mesh, id, beats, wrapped, hold}
 }
 
 // publish lets the leader of an election write a value, and returns it when that is committed.
