@@ -281,9 +281,9 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 		"before it comes": func(leads *member) { leads.view(func(*Driver) { time.Sleep(held) }) },
 		"in hand": func(leads *member) {
 			time.Sleep(15 * time.Millisecond) // it comes in 4 ms
-			leads.hold.Store(int64(held))
+			leads.pace.hold.Store(int64(held))
 			time.Sleep(5 * time.Millisecond)
-			require.Zero(t, leads.hold.Load(), "the driver has taken it")
+			require.Zero(t, leads.pace.hold.Load(), "the driver has taken it")
 			time.Sleep(held)
 		},
 	} {
