@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -20,13 +21,14 @@ type session struct {
 	number   uint64
 	follows  *pair.Follower // what is followed here; the peer leads it
 	watchers []*watcher     // of the peer, one for each class of elections that are followed
-	joined   []*group       // joined the set, and wait for a beat to be carried
 	leads    *pair.Leader   // what the peer follows; this node leads it
 	beat     *guarded.Timer[ringer]
 	period   time.Duration // of the beats to the peer
 	wanted   time.Duration // the longest that the peer needs; 0 for any
 	slowFrom elector.Time  // since when a longer period would do; 0: it would not
 	anew     bool          // the peer was told to begin anew, and has not yet
+	emptied  elector.Time  // when the followed set was emptied
+	empty    bool          // it is to be emptied with the next beat
 	over     bool          // nothing of it counts any more, except what was promised
 }
 
@@ -59,7 +61,7 @@ func (d *Driver) closeSession(peer elector.NodeID) {
 		return
 	}
 	delete(d.sessions, peer)
-	s.over, s.joined = true, nil
+	s.over = true
 	d.alarms.Drop(s.beat)
 	for _, w := range s.watchers {
 		d.alarms.Drop(w.timer)
@@ -130,10 +132,8 @@ func (d *Driver) pair(g *group) {
 	if c, changed := next.follows.Join(g.Name, p.Term, p.Observes); changed {
 		d.Mesh.Change(next.peer, next.number, []pair.Change{c})
 	}
-	if next.watcher(d, g.class).hears {
+	if next.watcher(d, g.class).hears { // else the machine watches the leader until beats come
 		g.carried, g.heard = true, 0
-	} else { // the machine watches the leader until a beat shows that beats come
-		next.joined = append(next.joined, g)
 	}
 }
 
@@ -149,8 +149,11 @@ func (l *Loop) Beaten(peer elector.NodeID, number uint64, b pair.Beat, age time.
 
 // beaten promises all that is followed, then answers: §16.3.
 func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
-	if s.follows.Differs(b) {
+	differs := s.follows.Differs(b)
+	if differs {
 		d.countAnomaly("beat-differs", s.peer)
+	}
+	if differs || s.empty {
 		d.beginAnew(s)
 		return
 	}
@@ -166,23 +169,31 @@ func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 		}
 	}
 	d.noteQuality(s, b, at)
+	began := false
 	for _, w := range s.watchers {
+		heard := w.hears
 		w.heard(d, b, at)
+		began = began || w.hears && !heard
 		if wanted := w.machine.Wanted(); wanted != 0 && (a.Wanted == 0 || wanted < a.Wanted) {
 			a.Wanted = wanted
 		}
 	}
 	d.Mesh.Ack(s.peer, s.number, a)
-	joined := s.joined
-	s.joined = nil
-	for _, g := range joined {
-		if g.session == s && !g.carried {
-			g.carried, g.heard = true, 0
-			d.bringUpToDate(g)
-		}
+	if began {
+		d.carryJoined(s)
 	}
 	if d.Hooks.Stepped != nil {
 		d.showBeat(s)
+	}
+}
+
+// carryJoined lets beats speak for the elections that joined the set before any came.
+func (d *Driver) carryJoined(s *session) {
+	for _, name := range s.follows.Groups() {
+		if g := d.groups[name]; g != nil && g.session == s && !g.carried && s.watcher(d, g.class).hears {
+			g.carried, g.heard = true, 0
+			d.bringUpToDate(g)
+		}
 	}
 }
 
@@ -241,34 +252,49 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 	}
 }
 
-// Changed takes changes of what the peer follows, and words of the peer that it does not lead.
+// Changed takes changes of what the peer follows, and words of the peer that it does not lead. A frame
+// may have ten thousand. It waits for the driver: a peer that sends very many holds up its own link,
+// not the inbox of all.
 func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change) {
-	l.later(func(d *Driver) {
-		s := d.sessionOf(peer, number)
-		for i := 0; s != nil && !s.over && i < len(changes); i++ {
-			d.changed(s, changes[i])
-		}
-		if s != nil && s.leads.Waits() {
-			d.endLeases()
-			before := s.leads.Counted()
-			s.leads.Count()
-			d.noteCounted(s, before)
-		}
-	})
+	for some := range slices.Chunk(changes, batch) {
+		_ = l.Do(context.Background(), func(d *Driver) error {
+			s := d.sessionOf(peer, number)
+			for i := 0; s != nil && !s.over && i < len(some); i++ {
+				d.changed(s, some[i])
+			}
+			if s != nil && s.leads.Waits() {
+				d.endLeases()
+				before := s.leads.Counted()
+				s.leads.Count()
+				d.noteCounted(s, before)
+			}
+			return nil
+		})
+	}
 }
 
 // beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their
-// leader themselves until they hear it in a heartbeat and join again.
+// leader themselves until they hear it in a heartbeat and join again. All that costs a step of each
+// election, so it is done once a heartbeat period at most, whatever the peer says.
 func (d *Driver) beginAnew(s *session) {
-	old := s.follows.Groups()
+	soon := s.follows.Len() > 0
+	for _, w := range s.watchers {
+		soon = soon && d.Now() < s.emptied.Add(w.usual())
+	}
+	if s.empty = soon; soon {
+		return
+	}
+	if s.follows.Len() > 0 {
+		s.emptied = d.Now()
+	}
 	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
-	for _, name := range old {
-		if g := d.groups[name]; g != nil && g.session == s {
+	d.tellAll(func(d *Driver, g *group) {
+		if g.session == s {
 			d.bringUpToDate(g)
 			g.session, g.pairing, g.carried = nil, elector.Pairing{}, false
 			d.step(g, elector.LinkUp{Peer: s.peer})
 		}
-	}
+	})
 }
 
 // changed takes one change.
@@ -282,10 +308,10 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		return
 	case pair.Empty:
 		s.anew = false
-		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
+		d.emptied(s)
 	}
 	d.endLease(d.groups[c.Group], d.Now()) // before acks count for it because it is followed
-	if !s.leads.Read(c) {
+	if d.crowds(s, c) || !s.leads.Read(c) {
 		if !s.anew { // once, until it does
 			s.anew = true
 			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Begin}})
@@ -302,6 +328,33 @@ func (d *Driver) changed(s *session, c pair.Change) {
 	case pair.Leave:
 		d.uncover(c.Group)
 	}
+}
+
+// mostUnknown is how many elections a mirror may have in addition to as many as this node has. The
+// peer may follow one that was closed here a moment ago.
+const mostUnknown = 1024
+
+// crowds reports whether a change would make a mirror too large. It counts as lost then.
+func (d *Driver) crowds(s *session, c pair.Change) bool {
+	return (c.What == pair.Join || c.What == pair.Observe) && d.groups[c.Group] == nil &&
+		s.leads.Len() >= len(d.groups)+mostUnknown
+}
+
+// emptied lets the leaders whom the peer followed send heartbeats again. Until they do, the acks that
+// it gave them count, and no later ones.
+func (d *Driver) emptied(s *session) {
+	leads := *s.leads
+	before := &session{peer: s.peer, identity: s.identity, leads: &leads, over: true}
+	for _, l := range d.leases {
+		if i := slices.Index(l.backers, s); i >= 0 {
+			l.backers[i] = before
+		}
+	}
+	d.tellAll(func(d *Driver, g *group) {
+		if leads.Follows(g.Name, g.leadTerm) {
+			d.uncover(g.Name)
+		}
+	})
 }
 
 // disowned lets an election follow no more who said that it does not lead in that term. If that

@@ -274,28 +274,42 @@ func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
 }
 
 // §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
-// beat was sent before.
+// beat was sent before. The driver is held up before the ack comes, or when it has taken the ack.
 func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
-		all := meet(t, net, abc)
-		time.Sleep(40 * time.Second)
-		leads := leader(t, all, "first")
-		term := leads.Snapshot(leads.first(t)).Term
-		period := elector.Article().HeartbeatBroadcast
-		next := func() time.Duration { // until the next beat
-			now := time.Duration(leads.Now())
-			return now.Truncate(period) + period - now
-		}
-		time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
-		leads.lossy.dropBeats.Store(true)
-		time.Sleep(next() + 100*time.Millisecond)
-		leads.lossy.dropBeats.Store(false)
-		time.Sleep(next() + time.Millisecond) // a second after the first one
-		leads.view(func(*Driver) { time.Sleep(450 * time.Millisecond) })
-		time.Sleep(time.Millisecond)
-		s := leads.Snapshot(leads.first(t))
-		require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
-	})
+	const held = 450 * time.Millisecond
+	for name, hold := range map[string]func(leads *member){
+		"before it comes": func(leads *member) { leads.view(func(*Driver) { time.Sleep(held) }) },
+		"in hand": func(leads *member) {
+			time.Sleep(15 * time.Millisecond) // it comes in 4 ms
+			leads.pace.hold.Store(int64(held))
+			time.Sleep(5 * time.Millisecond)
+			require.Zero(t, leads.pace.hold.Load(), "the driver has taken it")
+			time.Sleep(held)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := memnet.New()
+				net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+				all := meet(t, net, abc)
+				time.Sleep(40 * time.Second)
+				leads := leader(t, all, "first")
+				term := leads.Snapshot(leads.first(t)).Term
+				period := elector.Article().HeartbeatBroadcast
+				next := func() time.Duration { // until the next beat
+					now := time.Duration(leads.Now())
+					return now.Truncate(period) + period - now
+				}
+				time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
+				leads.lossy.dropBeats.Store(true)
+				time.Sleep(next() + 100*time.Millisecond)
+				leads.lossy.dropBeats.Store(false)
+				time.Sleep(next() + time.Millisecond) // a second after the first one
+				hold(leads)
+				time.Sleep(time.Millisecond)
+				s := leads.Snapshot(leads.first(t))
+				require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
+			})
+		})
+	}
 }
