@@ -125,6 +125,9 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairing, g.carried = next, p, false
 	if next == nil {
+		if old != nil && !old.over && p.Leader == old.peer { // beats do not show any more whether it lives
+			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
+		}
 		return
 	}
 	if c, changed := next.follows.Join(g.Name, p.Term, p.Observes); changed {
