@@ -134,8 +134,8 @@ func (l *link) expire(setDeadline func(time.Time) error) {
 }
 
 // pingEvery is the pause between two pings, in nanoseconds. While an answer is missing it is short,
-// so that a link ends only if very many pings or their answers are lost: a path may lose frames, and
-// beats that go by datagrams do not show that the link works.
+// so that a link ends only if very many pings or their answers are lost: a path may lose frames,
+// and beats that go by datagrams do not show that the link works.
 func (l *link) pingEvery(answerMissing bool) int64 {
 	t := &l.m.cfg.times
 	switch {

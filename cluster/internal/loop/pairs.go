@@ -125,7 +125,7 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairing, g.carried = next, p, false
 	if next == nil {
-		if old != nil && !old.over && p.Leader == old.peer { // beats do not show any more whether it lives
+		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
 			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
 		}
 		return
