@@ -17,7 +17,8 @@ type Pairing struct {
 // Pairing returns for whom beats may speak. Fresh is whether the node heard the leader in the very
 // step before, and so promised and acknowledged: only then it may join the followed set. The set
 // of a new session would otherwise hold a promise that is older than beats which were answered in
-// it.
+// it. The node leaves the set when it stops to follow (§16.2), not when a promise ends because
+// beats are late: the next one is a promise again.
 func (m *Machine) Pairing() (p Pairing, fresh bool) {
 	s := &m.state
 	f := s.Follower // no leader unless FOLLOWER
@@ -26,7 +27,7 @@ func (m *Machine) Pairing() (p Pairing, fresh bool) {
 		return Pairing{}, false
 	case !m.set.mayVote:
 		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
-	case m.promise().To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
+	case s.Promise.To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
 		return Pairing{}, false
 	}
 	return Pairing{f.Leader, f.LeaderTerm, false},

@@ -127,6 +127,9 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairing, g.carried = next, p, false
 	if next == nil {
+		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
+			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
+		}
 		return
 	}
 	if c, changed := next.follows.Join(g.Name, p.Term, p.Observes); changed {
