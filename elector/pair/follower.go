@@ -85,8 +85,9 @@ func (f *Follower) Differs(b Beat) bool {
 	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
 }
 
-// Unread takes a beat that came at now, and returns for how long its sender has read nothing although
-// changes were sent. The link delivers nothing then, or has lost a change, whatever beats say: §16.9.
+// Unread takes a beat that came at now, and returns for how long its sender has read nothing
+// although changes were sent. The link delivers nothing then, or has lost a change, whatever beats
+// say: §16.9.
 func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
 	if b.Revision != f.read || b.Revision >= f.revision {
 		f.read, f.readAt = b.Revision, now
