@@ -99,12 +99,12 @@ func (l *Loop) drive(d *Driver) {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		var sweep <-chan struct{}
-		if len(d.sweep) > 0 {
-			sweep = always
+		var more <-chan struct{}
+		if len(d.sweep) > 0 || events > 1 {
+			more = always
 		}
 		select {
-		case <-sweep:
+		case <-more:
 			d.Hooks.Gate()
 			d.sweepSome()
 		case e := <-l.inbox:
