@@ -180,7 +180,9 @@ func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
 func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 	l, _ := run(t, clock.System(), "a", "b", "c")
 	turns, err := l.Open("turns", Setup{
-		Elector:    elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b", "c"}, Timing: elector.LAN()},
+		Elector: elector.Config{
+			Self: "a", Voters: []elector.NodeID{"a", "b", "c"}, Timing: elector.LAN(),
+		},
 		StopMargin: time.Millisecond,
 	})
 	require.NoError(t, err)
