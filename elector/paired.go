@@ -26,7 +26,7 @@ func (m *Machine) Pairing() (p Pairing, fresh bool) {
 		return Pairing{}, false
 	case !m.set.mayVote:
 		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
-	case m.promise().To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
+	case s.Promise.To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
 		return Pairing{}, false
 	}
 	return Pairing{f.Leader, f.LeaderTerm, false},
