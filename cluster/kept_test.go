@@ -86,14 +86,15 @@ func (s *seen) take() (all []sight) {
 	return all
 }
 
-// Whole nodes promise and keep, by beats as datagrams, that a leader which hangs is suspected within
+// Whole nodes promise and keep, by beats as datagrams, that a leader which hangs is given up within
 // 200 ms, with a mistake a month, on links of 1 ms: the delays are exponential. A life is one of 10
 // to 20 s; KEPT_LIVES=1000 plays more than a few.
 func TestBeatsKeepAMistakeAMonth(t *testing.T) {
 	lives, random := kept(t, 10)
 	delays := &chance{Rand: random}
 	ask := detector.QoS{
-		Detect: 200 * time.Millisecond, Mistakes: detector.Recurrence(30 * 24 * time.Hour), Accuracy: 0.99999,
+		Detect: 200 * time.Millisecond, Mistakes: detector.Recurrence(30 * 24 * time.Hour),
+		Accuracy: 0.99999,
 	}
 	var after []time.Duration
 	var up time.Duration
@@ -136,7 +137,7 @@ func TestBeatsKeepAMistakeAMonth(t *testing.T) {
 }
 
 // With the timers of a local network and five voters, a leader leads on while one packet in a
-// hundred is lost: a datagram is gone, one of a connection comes 200 ms later, and with it all those
+// hundred is lost: a datagram is gone, one of a connection comes 200 ms later, and with it all
 // behind it. A step is six seconds.
 func TestLossMovesNoLeader(t *testing.T) {
 	steps, random := kept(t, 5)

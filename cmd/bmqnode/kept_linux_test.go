@@ -111,8 +111,8 @@ func TestTheQualityOfServiceIsKept(t *testing.T) {
 }
 
 // A leader leads on while a share of frames and datagrams is lost, KEPT_LOSS (0.01), with links of
-// 0.2 ms and the timers of a local network, for KEPT_TIME. What a node was held up for half a period
-// or more is shown: that is the machine's doing.
+// 0.2 ms and the timers of a local network, for KEPT_TIME. How often a node was held up for half a
+// period or more is shown: that is the machine's doing.
 func TestLossMovesNoLeader(t *testing.T) {
 	long := longRun(t, "KEPT_TIME")
 	loss, err := strconv.ParseFloat(cmp.Or(os.Getenv("KEPT_LOSS"), "0.01"), 64)

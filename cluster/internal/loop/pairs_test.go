@@ -273,8 +273,8 @@ func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
 	})
 }
 
-// §16.6: a promise ends before the leader is suspected. Whatever steps an election meanwhile, such as
-// the question of one that suspects already, it suspects the leader as well.
+// §16.6: a promise ends before the leader is suspected. Whatever steps an election meanwhile, such
+// as the question of one that suspects already, it suspects the leader as well.
 func TestWhoIsAskedBetweenPromiseAndSuspicionSuspectsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, timing := memnet.New(), elector.Article()
