@@ -52,45 +52,43 @@ func (c *chance) once(in int) bool {
 	return c.IntN(in) == 0
 }
 
-// unseated notes when nodes suspect their leader, and when one leads.
-type unseated struct {
-	mu        sync.Mutex
-	suspected []time.Time
-	elected   int
+// seen are the transitions of all nodes since the last look.
+type seen struct {
+	mu  sync.Mutex
+	all []sight
 }
 
-func (u *unseated) follow(events *cluster.Subscription) {
-	for e := range events.Events() {
-		u.mu.Lock()
-		if e.Reason == elector.LeaderNoHeartbeat {
-			u.suspected = append(u.suspected, e.Time)
-		}
-		if e.To == elector.Leader {
-			u.elected++
-		}
-		u.mu.Unlock()
+type sight struct {
+	cluster.Event
+
+	node cluster.NodeID
+}
+
+func (c *testCluster) watch() *seen {
+	s := &seen{}
+	for id, n := range c.nodes() {
+		events := n.Subscribe(100)
+		go func() {
+			for e := range events.Events() {
+				s.mu.Lock()
+				s.all = append(s.all, sight{e, id})
+				s.mu.Unlock()
+			}
+		}()
 	}
+	return s
 }
 
-func (u *unseated) take() (suspected []time.Time, elected int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	suspected, elected = u.suspected, u.elected
-	u.suspected, u.elected = nil, 0
-	return suspected, elected
+func (s *seen) take() (all []sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, s.all = s.all, nil
+	return all
 }
 
-func (c *testCluster) watch() *unseated {
-	u := &unseated{}
-	for _, n := range c.nodes() {
-		go u.follow(n.Subscribe(100))
-	}
-	return u
-}
-
-// Whole nodes promise and keep, by beats as datagrams, that a leader which hangs is suspected
-// within 200 ms, with a mistake a month, on links of 1 ms: the delays are exponential. A life is
-// one of 10 to 20 s; KEPT_LIVES=1000 plays more than a few.
+// Whole nodes promise and keep, by beats as datagrams, that a leader which hangs is given up within
+// 200 ms, with a mistake a month, on links of 1 ms: the delays are exponential. A life is one of 10
+// to 20 s; KEPT_LIVES=1000 plays more than a few.
 func TestBeatsKeepAMistakeAMonth(t *testing.T) {
 	lives, random := kept(t, 10)
 	delays := &chance{Rand: random}
@@ -111,16 +109,19 @@ func TestBeatsKeepAMistakeAMonth(t *testing.T) {
 				q := c.Node(id).Status().Groups[0].QoS
 				require.True(t, q.Met && q.Independent, "%+v", *q)
 			}
-			mistakes, _ := watch.take()
-			require.Empty(t, mistakes)
+			require.Empty(t, watch.take(), "no mistake")
 			c.Pause(led.ID())
 			paused := time.Now()
 			up += paused.Sub(began)
-			time.Sleep(time.Second)
-			suspected, _ := watch.take()
-			for _, at := range suspected {
-				after = append(after, at.Sub(paused))
+			time.Sleep(ask.Detect + time.Millisecond)
+			gone := map[cluster.NodeID]bool{}
+			for _, e := range watch.take() {
+				if !gone[e.node] {
+					gone[e.node] = true
+					after = append(after, e.Time.Sub(paused))
+				}
 			}
+			require.Len(t, gone, 2, "both followers give it up")
 			c.Resume(led.ID())
 			time.Sleep(5 * time.Second)
 			watch.take()
@@ -131,15 +132,13 @@ func TestBeatsKeepAMistakeAMonth(t *testing.T) {
 				func() time.Duration { return 0 })
 		}))
 	slices.Sort(after)
-	t.Logf("%d lives, %s: %d suspicions after %s-%s, the median %s; no mistake",
+	t.Logf("%d lives, %s: given up by %d followers after %s-%s, the median %s; no mistake",
 		lives, up.Round(time.Second), len(after), after[0], after[len(after)-1], after[len(after)/2])
-	require.GreaterOrEqual(t, len(after), lives)
-	require.LessOrEqual(t, after[len(after)-1], ask.Detect+time.Millisecond)
 }
 
 // With the timers of a local network and five voters, a leader leads on while one packet in a
 // hundred is lost: a datagram is gone, one of a connection comes 200 ms later, and with it all
-// those behind it. A step is six seconds.
+// behind it. A step is six seconds.
 func TestLossMovesNoLeader(t *testing.T) {
 	steps, random := kept(t, 5)
 	lots := &chance{Rand: random}
@@ -147,9 +146,14 @@ func TestLossMovesNoLeader(t *testing.T) {
 		c.elect()
 		led, watch := c.leader(), c.watch()
 		time.Sleep(time.Duration(steps) * 6 * time.Second)
-		suspected, elected := watch.take()
-		t.Logf("%d steps: %d suspicions", steps, len(suspected))
-		require.Zero(t, elected)
+		lost := 0
+		for _, e := range watch.take() {
+			require.NotEqual(t, elector.Leader, e.To, "%s in %s", e.node, e.Transition)
+			if e.Leader == "" {
+				lost++
+			}
+		}
+		t.Logf("%d steps: a follower lost its leader %d times", steps, lost)
 		require.Equal(t, led, c.leader())
 	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.Timing = elector.LAN() }),
 		clustertest.Network(func(net *memnet.Network) {

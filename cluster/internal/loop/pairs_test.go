@@ -298,6 +298,27 @@ func suspectSilence(t *testing.T, meanwhile func(*Driver, *group)) {
 	}
 }
 
+// §16.6: a promise ends before the leader is suspected. Whatever steps an election meanwhile, such
+// as the question of one that suspects already, it suspects the leader as well.
+func TestWhoIsAskedBetweenPromiseAndSuspicionSuspectsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, timing := memnet.New(), elector.Article()
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		dead := leader(t, all, "first")
+		follower := all[(slices.Index(all, dead)+1)%3]
+		heard := func() elector.Time { return follower.Snapshot(follower.first(t)).HeardAt }
+		net.Host(string(dead.id)).Stop()
+		defer net.Host(string(dead.id)).Continue()
+		between := heard().Add((timing.Promise() + timing.Inactivity()) / 2)
+		time.Sleep(between.Sub(follower.Now()))
+		follower.view(func(d *Driver) { d.step(d.groups["first"], elector.Measured{RoundTrip: 1}) })
+		require.Equal(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
+		time.Sleep(timing.Inactivity() - timing.Promise())
+		require.NotEqual(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
+	})
+}
+
 // §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
 // beat was sent before. The driver is held up before the ack comes, or when it has taken the ack.
 func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
