@@ -16,7 +16,7 @@ import (
 func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 	t.Parallel()
 	options := nodes.Quick()
-	options["prefixes"] = "{job/: {}, late/: {not-candidate: true}}"
+	options["prefixes"] = "job/,late/"
 	s := nodes.Play(t, 3, options)
 	led := s.Agree(s.Nodes(), nodes.Above(0))
 	n1 := s.Named("n1")
