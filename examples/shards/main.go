@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// timing has few heartbeats, which are most of the load of many elections. A leader that is killed
-// without a proof of its death is then missed for as long as its lease.
+// timing gives five nodes that share a machine time to get a core. A leader that is killed without
+// a proof of its death is then missed for as long as its lease.
 func timing() elector.Timing {
 	t := elector.BlazingMQ()
 	t.HeartbeatBroadcast, t.Lease, t.HeartbeatMissCount = 4*time.Second, 12*time.Second, 4
