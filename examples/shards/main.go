@@ -109,12 +109,16 @@ func (s *service) start(id cluster.NodeID, dir string, n int, t elector.Timing) 
 	m := &member{node, stop, make(chan error, 1)}
 	s.members[id] = m
 	go func() {
-		m.ended <- shards.Run(ctx, node, shards.Config{
-			N: n, Election: cluster.ElectionConfig{Timing: t},
+		// snippet: shards
+		err := shards.Run(ctx, node, shards.Config{
+			N: n, // the same on every node
 			Work: func(ctx context.Context, shard shards.Shard) error {
 				return s.resource.work(ctx, id, shard)
 			},
+			Election: cluster.ElectionConfig{Timing: t},
 		})
+		// end
+		m.ended <- err
 	}()
 	return nil
 }

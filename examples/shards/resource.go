@@ -28,6 +28,7 @@ type file struct {
 
 func newResource(n int) *resource { return &resource{shards: make([]file, n)} }
 
+// snippet: shard
 // work is the work of a shard's owner: it writes every few seconds, each time with a new token.
 func (r *resource) work(ctx context.Context, id cluster.NodeID, s shards.Shard) error {
 	r.owns(s.Number, id)
@@ -38,15 +39,17 @@ func (r *resource) work(ctx context.Context, id cluster.NodeID, s shards.Shard) 
 			return err // the lease has ended
 		}
 		if err := r.write(s.Number, token); err != nil {
-			return err // a newer owner has written
+			return err // another node takes this shard, and this one rests
 		}
 		select {
 		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
-			return ctx.Err()
+			return ctx.Err() // canceled before the lease ends
 		}
 	}
 }
+
+// end
 
 // owns notes who works on a shard from now on; "" for nobody.
 func (r *resource) owns(shard int, id cluster.NodeID) {
