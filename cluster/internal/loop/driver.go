@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -54,6 +55,7 @@ type Driver struct {
 
 	leaving bool          // the node is being closed
 	rested  time.Duration // the node's age when the driver began to wait for the next event
+	awake   elector.Time  // when the driver began with what it does now
 	heldAt  elector.Time  // the due time of the tick that held counted last
 }
 
@@ -80,14 +82,16 @@ func (l *Loop) drive(d *Driver) {
 	always := make(chan struct{})
 	close(always)
 	for {
-		wait := d.UntilTick()
+		wait, events := d.UntilTick(), 1
 		if wait <= 0 {
 			d.Hooks.Gate()
 			wait = d.UntilTick()
 			d.Measure.Waits.Observe(-wait.Seconds())
 			d.held(-wait)
 			d.listenFirst()
-			d.tick()
+			if !d.tick() {
+				events = batch
+			}
 			wait = d.UntilTick()
 		}
 		d.rested = d.Measure.Age()
@@ -105,10 +109,7 @@ func (l *Loop) drive(d *Driver) {
 			d.Hooks.Gate()
 			d.sweepSome()
 		case e := <-l.inbox:
-			d.Hooks.Gate()
-			d.taken(&e, due)
-			d.listenFirst()
-			d.handle(&e)
+			l.read(d, &e, due, events)
 		case <-d.waiting.ready:
 			d.Hooks.Gate()
 			d.listenFirst()
@@ -120,6 +121,25 @@ func (l *Loop) drive(d *Driver) {
 		case <-l.quit:
 			return
 		}
+	}
+}
+
+// batch is how many elections the driver ticks, or tells something, and how many events it reads,
+// before it does something else. With a hundred thousand elections, beats would wait for seconds
+// otherwise, and leases would end meanwhile.
+const batch = 64
+
+// read handles an event, and those that wait behind it, up to most.
+func (l *Loop) read(d *Driver, e *event, due time.Duration, most int) {
+	for ; ; *e = <-l.inbox {
+		d.Hooks.Gate()
+		d.taken(e, due)
+		d.listenFirst()
+		d.handle(e)
+		if most--; most == 0 || len(l.inbox) == 0 {
+			return
+		}
+		due = math.MaxInt64 // the wait of the tick is counted
 	}
 }
 
@@ -158,37 +178,40 @@ func (d *Driver) nextDue() elector.Time {
 // lateFrom is how late a tick must be to count as held up. Timers are usually late by less.
 const lateFrom = time.Millisecond
 
-// listenFirst tells each election whose tick is late that the driver was held up, except where
-// this node leads. Such an election reads the messages that wait before it gives its leader up.
-// Each deadline is put off only once, so an inbox that is never empty delays nothing for ever.
+// listenFirst is called before the driver does something. Detectors and elections whose ticks are
+// late, except where this node leads, learn that the driver was held up: they read the messages that
+// wait before they give a leader up. Each deadline is put off only once, so an inbox that is never
+// empty delays nothing for ever.
 func (d *Driver) listenFirst() {
-	now := d.Now()
-	if now.Sub(d.nextDue()) < lateFrom {
+	d.awake = d.Now()
+	if d.awake.Sub(d.alarms.Next()) < lateFrom {
 		return
 	}
 	for _, t := range slices.Clone(d.alarms) {
 		if w, watches := t.Owner.(*watcher); watches {
-			w.listenFirst(d, now)
-		}
-	}
-	for _, t := range slices.Clone(d.ticks) {
-		if late := now.Sub(t.At); late >= lateFrom && t.At != t.Owner.putOff && t.Owner.leadTerm == 0 {
-			d.quality.HeldUp(now, late)
-			d.step(t.Owner, elector.HeldUp{For: late})
-			t.Owner.putOff = t.At
+			w.listenFirst(d, d.awake)
 		}
 	}
 }
 
-// tick steps every machine whose tick is due. A leader's machine first learns the newest LSN that
-// the application issued, so that the next heartbeat carries it.
-func (d *Driver) tick() {
-	now := d.Now()
-	for d.alarms.Next() <= now { // leases that have ended among them
-		t := d.alarms[0]
-		t.Owner.ring(d, t.At)
+// excuse is listenFirst for one election, before any other input.
+func (d *Driver) excuse(g *group) {
+	late := d.awake.Sub(g.tick.At)
+	if late < lateFrom || !g.tick.Set() || g.tick.At == g.putOff || g.leadTerm != 0 {
+		return
 	}
-	for d.ticks.Next() <= now {
+	d.quality.HeldUp(d.awake, late)
+	d.stepOnce(g, elector.HeldUp{For: late})
+	g.putOff = g.tick.At
+}
+
+// tick steps machines whose ticks are due, a batch at most, and reports whether these were all. A
+// leader's machine first learns the newest LSN that the application issued, so that the next
+// heartbeat carries it.
+func (d *Driver) tick() (all bool) {
+	now := d.Now()
+	d.ring(now)
+	for n := 0; n < batch && d.ticks.Next() <= now; n++ {
 		g := d.ticks[0].Owner
 		if d.waitsInLine(g) {
 			continue
@@ -197,6 +220,29 @@ func (d *Driver) tick() {
 		d.step(g, elector.Tick{})
 	}
 	d.pullAll()
+	return d.ticks.Next() > now
+}
+
+func (d *Driver) ring(now elector.Time) {
+	for d.alarms.Next() <= now {
+		t := d.alarms[0]
+		t.Owner.ring(d, t.At)
+	}
+}
+
+// endLeases steps the machines of leaders whose leases have ended.
+func (d *Driver) endLeases() {
+	now := d.Now()
+	d.ring(now)
+	for _, t := range d.ticks.Due(now) {
+		d.endLease(t.Owner, now)
+	}
+}
+
+func (d *Driver) endLease(g *group, now elector.Time) {
+	if g != nil && g.leadTerm != 0 && g.machine.Lease().End <= now {
+		d.step(g, elector.Tick{})
+	}
 }
 
 // tellIssued tells a leader's machine the newest LSN that the application issued.
@@ -255,6 +301,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 
 // bringUpToDate steps a machine with what beats have brought.
 func (d *Driver) bringUpToDate(g *group) {
+	d.excuse(g)
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
 	}

@@ -214,9 +214,9 @@ func (l *Loop) Acked(peer elector.NodeID, number uint64, a pair.Ack) {
 	})
 }
 
-// acked counts the answer to a beat. What was due before, leases that ended among it, comes first.
+// acked counts the answer to a beat. A lease that has ended comes first.
 func (d *Driver) acked(s *session, a pair.Ack) {
-	d.tick()
+	d.endLeases()
 	before := s.leads.Counted()
 	if !s.leads.Acked(a) {
 		d.countAnomaly("beat-never-sent", s.peer)
@@ -248,6 +248,12 @@ func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change
 		for i := 0; s != nil && !s.over && i < len(changes); i++ {
 			d.changed(s, changes[i])
 		}
+		if s != nil && s.leads.Waits() {
+			d.endLeases()
+			before := s.leads.Counted()
+			s.leads.Count()
+			d.noteCounted(s, before)
+		}
 	})
 }
 
@@ -278,8 +284,7 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		s.anew = false
 		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
 	}
-	d.tick() // a lease that has ended ends before an ack counts that waited for the change
-	before := s.leads.Counted()
+	d.endLease(d.groups[c.Group], d.Now()) // before acks count for it because it is followed
 	if !s.leads.Read(c) {
 		if !s.anew { // once, until it does
 			s.anew = true
@@ -287,7 +292,6 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		}
 		return
 	}
-	d.noteCounted(s, before)
 	switch c.What {
 	case pair.Join, pair.Observe:
 		d.checkLed(s, c.Group, c.Term)
