@@ -39,8 +39,8 @@ func Run(ctx context.Context, node *cluster.Node, cfg Config) error {
 	r := &runner{
 		cfg: cfg, node: node, self: node.Status().Node, ctx: work,
 		all: make([]shard, cfg.N), byGroup: make(map[string]int, cfg.N),
-		starts: make(chan struct{}, cfg.MaxStarts), ended: make(chan ending, cfg.MaxStarts),
-		moved: make(chan move), shunned: map[cluster.NodeID]time.Time{},
+		starts: make(chan struct{}, cfg.MaxStarts), results: make(chan func() error, cfg.MaxStarts),
+		shunned: map[cluster.NodeID]time.Time{},
 		balance: hysteresis{hold: cfg.Hold},
 	}
 	// The reader is fast, so the events of one fail-over fit; refresh follows what did not.
@@ -51,13 +51,7 @@ func Run(ctx context.Context, node *cluster.Node, cfg Config) error {
 	}
 	cancel(err)
 	for r.running > 0 || r.moving > 0 {
-		select {
-		case e := <-r.ended:
-			r.running--
-			err = cmp.Or(err, e.err)
-		case <-r.moved:
-			r.moving--
-		}
+		err = cmp.Or(err, (<-r.results)())
 	}
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
 		return fmt.Errorf("shards of node %s: %w", r.self, err)
@@ -73,14 +67,13 @@ type runner struct {
 	ctx  context.Context // ends when Work is to stop for good
 
 	all     []shard
-	byGroup map[string]int // the index in all, by the election's name
-	running int            // elections in which this node campaigns or works
-	ended   chan ending
-	starts  chan struct{} // holds an element for each Open that runs
+	byGroup map[string]int    // the index in all, by the election's name
+	running int               // elections in which this node campaigns or works
+	results chan func() error // of campaigns and transfers, for the owner to call
+	starts  chan struct{}     // holds an element for each Open that runs
 
 	balance hysteresis
-	moving  int // transfers that are under way
-	moved   chan move
+	moving  int                          // transfers that are under way
 	shunned map[cluster.NodeID]time.Time // nodes that get nothing, until when
 }
 
@@ -92,18 +85,6 @@ type shard struct {
 	owner    cluster.NodeID // the newest leader
 	since    time.Time      // when it became that
 	given    cluster.NodeID // to whom this node handed it over last
-}
-
-// ending is the end of a campaign, or of the last work, in a shard.
-type ending struct {
-	shard int
-	err   error
-}
-
-// move is the result of a transfer.
-type move struct {
-	to  cluster.NodeID
-	err error
 }
 
 // open opens all elections. A node that is not the first in rank stands when those before it had
@@ -171,12 +152,10 @@ func (r *runner) watch(events *cluster.Subscription) error {
 			if e.Missed > 0 {
 				r.refresh()
 			}
-		case e := <-r.ended:
-			if err := r.end(e); err != nil {
+		case result := <-r.results:
+			if err := result(); err != nil {
 				return err
 			}
-		case m := <-r.moved:
-			r.note(m)
 		case <-tick.C:
 			r.lookAround()
 		case <-r.ctx.Done():
@@ -215,7 +194,7 @@ func (r *runner) campaign(s *shard) {
 	i := r.byGroup[s.election.Group()]
 	s.election.RunFunc(r.ctx, func(ctx context.Context, l *cluster.Leadership) error {
 		return r.work(ctx, Shard{Number: i, Leadership: l})
-	}, func(err error) { r.ended <- ending{i, err} })
+	}, func(err error) { r.results <- func() error { return r.end(s, err) } })
 }
 
 // work opens a shard when fewer than MaxStarts others are being opened, and then works on it.
@@ -236,15 +215,14 @@ func (r *runner) work(ctx context.Context, s Shard) error {
 }
 
 // end notes that this node does not campaign in a shard any more. The error ends Run.
-func (r *runner) end(e ending) error {
-	s := &r.all[e.shard]
+func (r *runner) end(s *shard, err error) error {
 	r.running--
 	switch {
-	case errors.Is(e.err, cluster.ErrNotCandidate): // it may become one
+	case errors.Is(err, cluster.ErrNotCandidate): // it may become one
 		s.running, s.stands = false, time.Now().Add(10*look)
-	case errors.Is(e.err, cluster.ErrResigned): // it was told to stay out
+	case errors.Is(err, cluster.ErrResigned): // it was told to stay out
 	default:
-		return e.err
+		return err
 	}
 	return nil
 }
@@ -302,15 +280,12 @@ func (r *runner) transfer(e *cluster.Election, to cluster.NodeID) {
 	go func() {
 		ctx, cancel := context.WithTimeout(r.ctx, moveTime)
 		defer cancel()
-		r.moved <- move{to, e.Transfer(ctx, to)}
+		err := e.Transfer(ctx, to)
+		r.results <- func() error {
+			if r.moving--; err != nil && !errors.Is(err, cluster.ErrNotLeader) {
+				r.shunned[to] = time.Now().Add(r.cfg.Hold)
+			}
+			return nil
+		}
 	}()
-}
-
-// note notes the result of a transfer.
-func (r *runner) note(m move) {
-	r.moving--
-	if m.err == nil || errors.Is(m.err, cluster.ErrNotLeader) {
-		return
-	}
-	r.shunned[m.to] = time.Now().Add(r.cfg.Hold)
 }
