@@ -35,6 +35,7 @@ type Driver struct {
 	attempts   int                         // how many elections have a round or ballot open
 	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
+	loud       []*group                    // leads, and shares no lease
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
 	news       []told                      // what not all elections were told yet
@@ -292,6 +293,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	g.signalHandoverEnd()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
+	d.noteLoud(g)
 	d.noteAttempt(g)
 	d.pair(g)
 	switch {

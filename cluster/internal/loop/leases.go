@@ -63,6 +63,20 @@ func (d *Driver) share(g *group) bool {
 	return true
 }
 
+// noteLoud keeps the list of the leaders that share no lease.
+func (d *Driver) noteLoud(g *group) {
+	switch loud := g.leadTerm != 0 && g.lease == nil; {
+	case loud && g.loudAt == 0:
+		d.loud = append(d.loud, g)
+		g.loudAt = len(d.loud)
+	case !loud && g.loudAt != 0:
+		last := d.loud[len(d.loud)-1]
+		d.loud[g.loudAt-1], last.loudAt = last, g.loudAt
+		d.loud[len(d.loud)-1] = nil
+		d.loud, g.loudAt = d.loud[:len(d.loud)-1], 0
+	}
+}
+
 func (d *Driver) leaseOf(c *class, voters []elector.NodeID, backers []*session) *lease {
 	for _, l := range d.leases {
 		if l.class == c && slices.Equal(l.backers, backers) && slices.Equal(l.voters, voters) {
