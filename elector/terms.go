@@ -45,8 +45,8 @@ func (m *Machine) reserve() {
 // giveBack asks the disk to forget the reserved terms that were not used: §2.4. Otherwise the next
 // start would look like one after a crash.
 func (m *Machine) giveBack() {
-	if floor := m.floor(); m.state.Asked > floor {
-		m.eff.Persist = Terms{Entered: m.state.Term, Reserved: floor}
+	if m.cfg.bounds.Reserve > 0 {
+		m.eff.Persist = Terms{Entered: m.state.Term, Reserved: m.floor()}
 	}
 }
 

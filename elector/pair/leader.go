@@ -60,11 +60,18 @@ func (l *Leader) Read(c Change) bool {
 		delete(l.set, c.Group)
 	}
 	l.revision = c.Revision
-	for l.early[0] != (Ack{}) && l.early[0].Revision <= l.revision {
+	return true
+}
+
+// Waits reports whether acks waited for changes that were read meanwhile: Count is to be called.
+func (l *Leader) Waits() bool { return l.early[0] != (Ack{}) && l.early[0].Revision <= l.revision }
+
+// Count lets such acks count.
+func (l *Leader) Count() {
+	for l.Waits() {
 		l.counted = max(l.counted, l.early[0].SentAt)
 		l.early = [2]Ack{l.early[1]}
 	}
-	return true
 }
 
 // Beat returns the next beat, to be sent at now. It was scheduled late before that.
@@ -78,8 +85,8 @@ func (l *Leader) Beat(now elector.Time, period, late time.Duration) Beat {
 }
 
 // Acked takes an ack in any order: §16.4. One above the revision that was read waits until the
-// link has come so far. The result is false for the echo of a beat that was never sent, which
-// changes nothing.
+// link has come so far: see Count. The result is false for the echo of a beat that was never sent,
+// which changes nothing.
 func (l *Leader) Acked(a Ack) bool {
 	if a.Sequence == 0 || a.Sequence > l.sequence || a.SentAt > l.sent {
 		return false

@@ -200,6 +200,7 @@ func (w *world) changed(i int, c pair.Change) error {
 		}
 		return nil
 	}
+	s.own().Count()
 	if err := w.count(i); err != nil {
 		return err
 	}

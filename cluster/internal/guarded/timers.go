@@ -51,6 +51,21 @@ func (q Queue[Owner]) Next() elector.Time {
 	return q[0].At
 }
 
+// Due returns the timers that are due by then, in no order. It looks at no more than twice as many.
+func (q Queue[Owner]) Due(by elector.Time) (due []*Timer[Owner]) {
+	if q.Next() <= by && len(q) > 0 {
+		due = append(due, q[0])
+	}
+	for i := 0; i < len(due); i++ { // what is due later than its parent in the heap follows it
+		for child := 2*due[i].index + 1; child <= 2*due[i].index+2 && child < len(q); child++ {
+			if q[child].At <= by {
+				due = append(due, q[child])
+			}
+		}
+	}
+	return due
+}
+
 // Len, Less, Swap, Push and Pop are for package heap.
 func (q Queue[Owner]) Len() int           { return len(q) }
 func (q Queue[Owner]) Less(i, j int) bool { return q[i].At < q[j].At }

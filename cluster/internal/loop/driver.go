@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
-	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -54,6 +54,7 @@ type Driver struct {
 
 	leaving bool          // the node is being closed
 	rested  time.Duration // the node's age when the driver began to wait for the next event
+	awake   elector.Time  // when the driver began with what it does now
 	heldAt  elector.Time  // the due time of the tick that held counted last
 }
 
@@ -80,14 +81,16 @@ func (l *Loop) drive(d *Driver) {
 	always := make(chan struct{})
 	close(always)
 	for {
-		wait := d.UntilTick()
+		wait, events := d.UntilTick(), 1
 		if wait <= 0 {
 			d.Hooks.Gate()
 			wait = d.UntilTick()
 			d.Measure.Waits.Observe(-wait.Seconds())
 			d.held(-wait)
 			d.listenFirst()
-			d.tick()
+			if !d.tick() {
+				events = batch
+			}
 			wait = d.UntilTick()
 		}
 		d.rested = d.Measure.Age()
@@ -96,19 +99,16 @@ func (l *Loop) drive(d *Driver) {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		var sweep <-chan struct{}
-		if len(d.sweep) > 0 {
-			sweep = always
+		var more <-chan struct{}
+		if len(d.sweep) > 0 || events > 1 {
+			more = always
 		}
 		select {
-		case <-sweep:
+		case <-more:
 			d.Hooks.Gate()
 			d.sweepSome()
 		case e := <-l.inbox:
-			d.Hooks.Gate()
-			d.taken(&e, due)
-			d.listenFirst()
-			d.handle(&e)
+			l.read(d, &e, due, events)
 		case <-d.waiting.ready:
 			d.Hooks.Gate()
 			d.listenFirst()
@@ -118,6 +118,30 @@ func (l *Loop) drive(d *Driver) {
 		case <-alarm.Rings(): // the next iteration ticks
 			rings = 0
 		case <-l.quit:
+			return
+		}
+	}
+}
+
+// batch is how many elections the driver ticks, or tells something, and how many events it reads,
+// before it does something else. With a hundred thousand elections, beats would wait for seconds
+// otherwise, and leases would end meanwhile.
+const batch = 64
+
+// read handles an event, and those that wait behind it, up to most.
+func (l *Loop) read(d *Driver, e *event, due time.Duration, most int) {
+	for ; most > 0; most-- {
+		d.Hooks.Gate()
+		d.taken(e, due)
+		d.listenFirst()
+		d.handle(e)
+		if most == 1 {
+			return
+		}
+		due = math.MaxInt64 // the wait of the tick is counted
+		select {
+		case *e = <-l.inbox:
+		default:
 			return
 		}
 	}
@@ -153,58 +177,6 @@ func (d *Driver) nextDue() elector.Time {
 		next = min(next, d.pulledAt.Add(askAfter))
 	}
 	return next
-}
-
-// lateFrom is how late a tick must be to count as held up. Timers are usually late by less.
-const lateFrom = time.Millisecond
-
-// listenFirst tells each election whose tick is late that the driver was held up, except where
-// this node leads. Such an election reads the messages that wait before it gives its leader up.
-// Each deadline is put off only once, so an inbox that is never empty delays nothing for ever.
-func (d *Driver) listenFirst() {
-	now := d.Now()
-	if now.Sub(d.nextDue()) < lateFrom {
-		return
-	}
-	for _, t := range slices.Clone(d.alarms) {
-		if w, watches := t.Owner.(*watcher); watches {
-			w.listenFirst(d, now)
-		}
-	}
-	for _, t := range slices.Clone(d.ticks) {
-		if late := now.Sub(t.At); late >= lateFrom && t.At != t.Owner.putOff && t.Owner.leadTerm == 0 {
-			d.quality.HeldUp(now, late)
-			d.step(t.Owner, elector.HeldUp{For: late})
-			t.Owner.putOff = t.At
-		}
-	}
-}
-
-// tick steps every machine whose tick is due. A leader's machine first learns the newest LSN that
-// the application issued, so that the next heartbeat carries it.
-func (d *Driver) tick() {
-	now := d.Now()
-	for d.alarms.Next() <= now { // leases that have ended among them
-		t := d.alarms[0]
-		t.Owner.ring(d, t.At)
-	}
-	for d.ticks.Next() <= now {
-		g := d.ticks[0].Owner
-		if d.waitsInLine(g) {
-			continue
-		}
-		d.tellIssued(g)
-		d.step(g, elector.Tick{})
-	}
-	d.pullAll()
-}
-
-// tellIssued tells a leader's machine the newest LSN that the application issued.
-func (d *Driver) tellIssued(g *group) {
-	if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
-		g.issued = newest
-		d.step(g, elector.Issued{LSN: newest})
-	}
 }
 
 // stepAll steps every machine with the same input.
@@ -255,6 +227,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 
 // bringUpToDate steps a machine with what beats have brought.
 func (d *Driver) bringUpToDate(g *group) {
+	d.excuse(g)
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
 	}
@@ -281,6 +254,7 @@ func (d *Driver) bringUpToDate(g *group) {
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
 	d.Recorder.Step(g.Name, g.Config, in)
+	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
 		d.showStep(g, in, &e)
@@ -318,13 +292,11 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	d.noteLeads(g, ledIn)
 	d.noteAttempt(g)
 	d.pair(g)
-	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
-	case !watched, busy && g.machine.Quiet(): // nobody watches the lease; a request waits for steps
+	switch {
+	case !watched, g.busy() && g.machine.Quiet(): // nobody watches the lease, or a request waits
 		d.stepOnce(g, elector.Covered{})
-	case covered && !busy:
-		d.stepOnce(g, elector.Covered{All: true})
-		g.quiet.Store(true)
-		d.tellIssued(g) // before quiet was set
+	case covered:
+		d.cover(g)
 	}
 	d.join(g, joined)
 }
@@ -419,45 +391,4 @@ func (d *Driver) end(why error) {
 		d.stepRequests(t.Owner)
 	}
 	close(d.done)
-}
-
-// taken measures how long an event was in the inbox. If a tick was due before, it also measures
-// for how long: the event goes first, and its step may do the work of the tick.
-func (d *Driver) taken(e *event, due time.Duration) {
-	now := d.Measure.Age()
-	if e.posted != 0 {
-		d.Measure.Waits.Observe((now - e.posted).Seconds())
-	}
-	if now > due {
-		d.Measure.Waits.Observe((now - due).Seconds())
-		d.held(now - due)
-	}
-}
-
-// heldFrom is how late the driver must be for a record: half a heartbeat of the article's timers.
-const heldFrom = 250 * time.Millisecond
-
-// held counts and records that the driver is late, as in a process that was stopped. It does so
-// once for a tick.
-func (d *Driver) held(late time.Duration) {
-	next := d.nextDue()
-	if next == d.heldAt {
-		return
-	}
-	d.heldAt = next
-	usual := time.Duration(elector.Never)
-	switch {
-	case len(d.ticks) > 0 && next == d.ticks[0].At:
-		usual = d.ticks[0].Owner.Config.Timing.HeartbeatBroadcast
-	case len(d.alarms) > 0 && next == d.alarms[0].At:
-		usual = d.alarms[0].Owner.usual()
-	}
-	if late >= usual/2 {
-		d.Measure.Stalls.Add(1)
-	}
-	if late >= heldFrom {
-		d.Recorder.Record(recording.Record{
-			Kind: recording.Held, Seconds: late.Seconds(), AtMost: (d.Measure.Age() - d.rested).Seconds(),
-		})
-	}
 }

@@ -184,6 +184,9 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))
 	}
+	if err == nil {
+		l.persister.note(l.Store.GiveBack)
+	}
 	l.view(func(d *Driver) { d.end(ErrClosed) })
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -127,6 +126,9 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairing, g.carried = next, p, false
 	if next == nil {
+		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
+			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
+		}
 		return
 	}
 	if c, changed := next.follows.Join(g.Name, p.Term, p.Observes); changed {
@@ -225,9 +227,9 @@ func (l *Loop) Acked(peer elector.NodeID, number uint64, a pair.Ack) {
 	})
 }
 
-// acked counts the answer to a beat. What was due before, leases that ended among it, comes first.
+// acked counts the answer to a beat. A lease that has ended comes first.
 func (d *Driver) acked(s *session, a pair.Ack) {
-	d.tick()
+	d.endLeases()
 	before := s.leads.Counted()
 	if !s.leads.Acked(a) {
 		d.countAnomaly("beat-never-sent", s.peer)
@@ -252,18 +254,21 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 	}
 }
 
-// changesAtOnce is how many changes are taken before anything else has its turn. A frame may have
-// ten thousand.
-const changesAtOnce = 64
-
-// Changed takes changes of what the peer follows, and words of the peer that it does not lead. It
-// waits for the driver: a peer that sends very many holds up its own link, not the inbox of all.
+// Changed takes changes of what the peer follows, and words of the peer that it does not lead. A
+// frame may have ten thousand. It waits for the driver: a peer that sends very many holds up its
+// own link, not the inbox of all.
 func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change) {
-	for some := range slices.Chunk(changes, changesAtOnce) {
+	for some := range slices.Chunk(changes, batch) {
 		_ = l.Do(context.Background(), func(d *Driver) error {
 			s := d.sessionOf(peer, number)
 			for i := 0; s != nil && !s.over && i < len(some); i++ {
 				d.changed(s, some[i])
+			}
+			if s != nil && s.leads.Waits() {
+				d.endLeases()
+				before := s.leads.Counted()
+				s.leads.Count()
+				d.noteCounted(s, before)
 			}
 			return nil
 		})
@@ -281,18 +286,17 @@ func (d *Driver) beginAnew(s *session) {
 	if s.empty = soon; soon {
 		return
 	}
-	old := s.follows.Groups()
-	if len(old) > 0 {
+	if s.follows.Len() > 0 {
 		s.emptied = d.Now()
 	}
 	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
-	for _, name := range old {
-		if g := d.groups[name]; g != nil && g.session == s {
+	d.tellAll(func(d *Driver, g *group) {
+		if g.session == s {
 			d.bringUpToDate(g)
 			g.session, g.pairing, g.carried = nil, elector.Pairing{}, false
 			d.step(g, elector.LinkUp{Peer: s.peer})
 		}
-	}
+	})
 }
 
 // changed takes one change.
@@ -306,10 +310,9 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		return
 	case pair.Empty:
 		s.anew = false
-		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
+		d.emptied(s)
 	}
-	d.tick() // a lease that has ended ends before an ack counts that waited for the change
-	before := s.leads.Counted()
+	d.endLease(d.groups[c.Group], d.Now()) // before acks count for it because it is followed
 	if d.crowds(s, c) || !s.leads.Read(c) {
 		if !s.anew { // once, until it does
 			s.anew = true
@@ -317,10 +320,13 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		}
 		return
 	}
-	d.noteCounted(s, before)
 	switch c.What {
 	case pair.Join, pair.Observe:
 		d.checkLed(s, c.Group, c.Term)
+		if g := d.groups[c.Group]; g != nil && g.leadTerm == c.Term {
+			d.bringUpToDate(g)
+			d.coverIfTold(g)
+		}
 		if !s.beat.Set() || s.beat.At == elector.Never {
 			d.schedule(s, d.beatPeriod(s))
 			s.ring(d, d.Now()) // the first beat lets elections be carried
@@ -338,6 +344,23 @@ const mostUnknown = 1024
 func (d *Driver) crowds(s *session, c pair.Change) bool {
 	return (c.What == pair.Join || c.What == pair.Observe) && d.groups[c.Group] == nil &&
 		s.leads.Len() >= len(d.groups)+mostUnknown
+}
+
+// emptied lets the leaders whom the peer followed send heartbeats again. Until they do, the acks
+// that it gave them count, and no later ones.
+func (d *Driver) emptied(s *session) {
+	leads := *s.leads
+	before := &session{peer: s.peer, identity: s.identity, leads: &leads, over: true}
+	for _, l := range d.leases {
+		if i := slices.Index(l.backers, s); i >= 0 {
+			l.backers[i] = before
+		}
+	}
+	d.tellAll(func(d *Driver, g *group) {
+		if leads.Follows(g.Name, g.leadTerm) {
+			d.uncover(g.Name)
+		}
+	})
 }
 
 // disowned lets an election follow no more who said that it does not lead in that term. If that
@@ -370,16 +393,46 @@ func (d *Driver) checkLed(s *session, name string, term lsn.Term) {
 // heartbeat sends a heartbeat that tells nothing new to the members to whom no beats say that this
 // node leads. It reports whether there are none: the leader needs no heartbeats then.
 func (d *Driver) heartbeat(g *group, m *elector.Message) (covered bool) {
-	covered, records := true, m.Record != (lsn.LSN{})
+	covered = true
 	for peer := range d.up {
-		s := d.sessions[peer]
 		// Who has no vote asks for the record at each heartbeat, until it has it.
-		if s == nil || !s.leads.Follows(g.Name, m.Term) || records && s.leads.Observes(g.Name) {
+		if s := d.sessions[peer]; !s.tells(g, m.Term, m.Record != (lsn.LSN{})) {
 			covered = false
 			d.Mesh.Send(peer, g.Name, *m)
 		}
 	}
 	return covered
+}
+
+// tells reports whether beats of a session tell the peer that this node leads in term. They tell
+// nobody without a vote of a record.
+func (s *session) tells(g *group, term lsn.Term, record bool) bool {
+	return s != nil && s.leads.Follows(g.Name, term) && !(record && s.leads.Observes(g.Name))
+}
+
+// coverIfTold lets a leader be quiet as soon as beats tell all members that it leads.
+func (d *Driver) coverIfTold(g *group) {
+	for peer := range d.up {
+		if !d.sessions[peer].tells(g, g.leadTerm, g.newest != (lsn.LSN{})) {
+			return
+		}
+	}
+	d.cover(g)
+}
+
+// cover lets a leader be quiet, unless a request waits for its steps.
+func (d *Driver) cover(g *group) {
+	if g.busy() {
+		return
+	}
+	d.stepOnce(g, elector.Covered{All: true})
+	g.quiet.Store(true)
+	d.tellIssued(g) // before quiet was set
+}
+
+// busy reports whether a request waits for steps.
+func (g *group) busy() bool {
+	return len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0
 }
 
 // noteLeads counts the leaderships of a class, and tells those who follow one that has ended:
@@ -397,82 +450,6 @@ func (d *Driver) noteLeads(g *group, before lsn.Term) {
 		if before != 0 && s.leads.Follows(g.Name, before) {
 			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: g.Name, Term: before}})
 		}
-	}
-}
-
-// looksFor is the least number of elections at which each beat looks, so that what is followed and
-// not led is found even if a program is wrong.
-const looksFor = 16
-
-func (s *session) usual() time.Duration { return s.period }
-
-// ring sends the next beat: §16.1, §16.8.
-func (s *session) ring(d *Driver, due elector.Time) {
-	if s.leads.Len() == 0 {
-		d.alarms.Set(s.beat, elector.Never)
-		return
-	}
-	now := d.Now()
-	d.slowDown(s)
-	next := (now/elector.Time(s.period) + 1) * elector.Time(s.period)
-	late := max(now.Sub(due), 0).Truncate(time.Microsecond)
-	d.Mesh.Beat(s.peer, s.number, s.leads.Beat(now, s.period, late))
-	d.alarms.Set(s.beat, next)
-	s.leads.Look(looksFor+s.leads.Len()/128, func(name string, term lsn.Term) {
-		d.checkLed(s, name, term)
-	})
-}
-
-// beatPeriod is the shortest period of heartbeats among the elections that this node leads, or what
-// the peer needs, if that is shorter.
-func (d *Driver) beatPeriod(s *session) time.Duration {
-	period := time.Duration(0)
-	for c, n := range d.led {
-		p := c.Timing.HeartbeatBroadcast
-		if limits := c.Timing.Periods(); c.QoS != (detector.QoS{}) && s.wanted != 0 {
-			p = min(max(s.wanted, limits.Shortest), p)
-		}
-		if n > 0 && (period == 0 || p < period) {
-			period = p
-		}
-	}
-	if period == 0 {
-		period = elector.Article().HeartbeatBroadcast // it leads none of what the peer follows: §16.8
-	}
-	return period
-}
-
-// schedule makes the period of beats shorter at once.
-func (d *Driver) schedule(s *session, period time.Duration) {
-	s.period, s.slowFrom = d.beatPeriod(s), 0
-	if s.wanted == 0 {
-		s.period = period
-	}
-	next := (d.Now()/elector.Time(s.period) + 1) * elector.Time(s.period)
-	if !s.beat.Set() || s.beat.At > next {
-		d.alarms.Set(s.beat, next)
-	}
-}
-
-// slowWindow is for how many periods a longer one must do before it is taken, and slowBy how much
-// longer it must be: peers adapt to every change (§14.4).
-const (
-	slowWindow = 30
-	slowBy     = 1.25
-)
-
-// slowDown takes a longer period once it has sufficed for long, and a shorter one at once.
-func (d *Driver) slowDown(s *session) {
-	p, now := d.beatPeriod(s), d.Now()
-	switch {
-	case p < s.period:
-		s.period, s.slowFrom = p, 0
-	case float64(p) <= slowBy*float64(s.period):
-		s.slowFrom = 0
-	case s.slowFrom == 0:
-		s.slowFrom = now
-	case now >= s.slowFrom.Add(slowWindow*p):
-		s.period, s.slowFrom = p, 0
 	}
 }
 

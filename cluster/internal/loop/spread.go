@@ -3,9 +3,6 @@ package loop
 // told is something that all elections are told, each before its next step: see Driver.tellAll.
 type told func(d *Driver, g *group)
 
-// sweepBatch is how many elections are told at a time; messages and ticks pass between two batches.
-const sweepBatch = 64
-
 // tellAll tells every election what happened. Each one learns it before anything later, since step
 // catches up first; those that nothing else steps are told in batches, so that a hundred thousand
 // elections do not hold up the beats of others. Those that this node leads come first, as the
@@ -25,7 +22,7 @@ func (d *Driver) tellAll(what told) {
 
 // sweepSome tells the next elections what is new to them.
 func (d *Driver) sweepSome() {
-	n := min(len(d.sweep), sweepBatch)
+	n := min(len(d.sweep), batch)
 	for _, g := range d.sweep[:n] {
 		d.catchUp(g)
 	}

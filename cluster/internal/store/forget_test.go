@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -104,4 +105,38 @@ func TestGroupsWithoutATermAreDropped(t *testing.T) {
 	s = opened(t, dir)
 	require.NotContains(t, string(record(t, s)), `"a"`)
 	requireGroup(t, s, "b", 4)
+}
+
+// A hundred thousand groups that reserve their first terms cost one commit, and are not in the
+// file.
+func TestManyGroupsReserveTheirFirstTermsTogether(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	reserved, used := map[string]elector.Terms{}, map[string]lsn.Term{}
+	for i := range 4 * manyGroups {
+		name := fmt.Sprintf("group %03d", i)
+		reserved[name], used[name] = elector.Terms{Entered: 1, Reserved: 17}, 1
+	}
+	require.NoError(t, s.Persist(kept(reserved)))
+	commit := s.state.Load().Commit
+	require.Len(t, s.state.Load().Groups, manyGroups)
+	another := map[string]elector.Terms{"another": {Entered: 3, Reserved: 17}}
+	require.NoError(t, s.Persist(kept(another)))
+	require.Equal(t, commit, s.state.Load().Commit, "nothing was written")
+	requireForgotten(t, s, "new", 0)
+
+	crashed := opened(t, copied(t, dir))
+	for _, name := range []string{"group 255", "another", "new"} {
+		requireForgotten(t, crashed, name, 17)
+	}
+	require.NoError(t, s.Persist(kept(map[string]elector.Terms{
+		"another": {Entered: sharedTerms, Reserved: sharedTerms + 1},
+	})), "more than groups have together")
+	require.NoError(t, s.Persist(exact(used).terms()))
+	require.NoError(t, s.GiveBack())
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	requireGroup(t, s, "group 255", 1)
+	requireForgotten(t, s, "new", 0)
+	require.Len(t, s.state.Load().Groups, 4*manyGroups+1)
 }

@@ -75,6 +75,35 @@ func (s *Store) value(group string) (value []byte, err error) {
 	return value, err
 }
 
+// manyGroups is the number of groups with an entry from which on others get none while they run: a
+// hundred thousand that reserve their first terms at a time would be written anew with each commit.
+const manyGroups = 64
+
+// sharedTerms is how many terms groups without an entry can reserve.
+const sharedTerms = 32
+
+// shares reports whether a group can reserve terms without an entry: Forgotten, which serves all
+// such groups, is at least as high then. After a crash such a group starts like one that was
+// forgotten. It gets its entry when it gives back what it did not use, or needs more.
+func (s *state) shares(group string, d Durable) bool {
+	_, known := s.Groups[group]
+	return !known && d.Record == (elector.Record{}) && d.Terms.Entered < d.Terms.Reserved &&
+		uint64(d.Terms.Reserved) <= s.used+sharedTerms
+}
+
+// GiveBack says that no group reserves terms any more: all that did have an entry. So groups
+// without one begin at the next start as they did at this one. Close saves that.
+func (s *Store) GiveBack() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.maps.Lock()
+	defer s.maps.Unlock()
+	if st := s.state.Load(); st.Forgotten != st.used {
+		st.Forgotten, s.dirty = st.used, true
+	}
+	return nil
+}
+
 // Forget removes groups that are no longer open on this node; for one that is opened again
 // see Group. It does not wait for the disk: the next write, or Close, saves the change. A
 // crash before that forgets nothing. A group with a record is kept: a quorum may count on that.
@@ -86,7 +115,7 @@ func (s *Store) Forget(groups ...string) {
 	st := s.state.Load()
 	for _, group := range groups {
 		_, recorded := st.Groups[group]
-		s.ahead = s.ahead || recorded
+		s.dirty = s.dirty || recorded
 		st.forget(group)
 	}
 }
@@ -96,7 +125,8 @@ func (s *state) forget(group string) {
 	if _, has := s.Records[group]; has {
 		return
 	}
-	s.Forgotten = max(s.Forgotten, s.Groups[group])
+	s.used = max(s.used, s.Groups[group])
+	s.Forgotten = max(s.Forgotten, s.used)
 	delete(s.Groups, group)
 	delete(s.Entered, group)
 	delete(s.Idle, group)
@@ -133,20 +163,23 @@ func (s *Store) Persist(groups map[string]Durable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, news := s.state.Load(), make(map[string]Durable, len(groups))
+	forgotten := now.Forgotten
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		d, isNew, err := now.news(group, groups[group])
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("persist in %s: group %q: %w", s.dir, group, err)
-		}
-		if isNew {
+		case len(now.Groups)+len(news) >= s.many && now.shares(group, d):
+			forgotten = max(forgotten, uint64(d.Terms.Reserved))
+		case isNew:
 			news[group] = d
 		}
 	}
-	if s.failed == nil && len(news) == 0 {
+	if s.failed == nil && len(news) == 0 && forgotten == now.Forgotten {
 		return nil
 	}
 	doing := fmt.Sprintf("persist %d groups", len(news))
-	if s.journal != nil {
+	if s.journal != nil && forgotten == now.Forgotten {
 		batch, err := encodeBatch(news)
 		if err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
@@ -162,6 +195,7 @@ func (s *Store) Persist(groups map[string]Durable) error {
 		}
 	}
 	next, values := now.clone(), map[string][]byte{}
+	next.Forgotten = forgotten
 	next.set(news, values)
 	return s.commit(doing, next, values)
 }
@@ -239,7 +273,7 @@ func (s state) terms(group string) elector.Terms {
 	floor := s.floor()
 	reserved, ok := s.Groups[group]
 	if !ok {
-		return elector.Terms{Entered: lsn.Term(floor), Reserved: lsn.Term(max(s.Forgotten, floor))}
+		return elector.Terms{Entered: lsn.Term(floor), Reserved: lsn.Term(max(s.used, floor))}
 	}
 	entered, ok := s.Entered[group]
 	if !ok {

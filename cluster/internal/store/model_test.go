@@ -18,6 +18,8 @@ type model struct {
 	boot      uint64
 	groups    map[string]elector.Terms
 	forgotten lsn.Term // the highest reserved term of the groups that were forgotten
+	shared    lsn.Term // likewise, with those that reserve terms without an entry
+	share     map[string]elector.Terms
 	peers     []string
 }
 
@@ -27,19 +29,29 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 		dir, err := os.MkdirTemp("", "store")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
-		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]elector.Terms{}}
+		s, want := reopen(t, nil, dir), model{
+			boot: 1, groups: map[string]elector.Terms{}, share: map[string]elector.Terms{},
+		}
 		defer func() { require.NoError(t, s.Close()) }()
 		group := rapid.SampledFrom([]string{"a", "b", "group with \"quotes\"", "\u00e9"})
 		t.Repeat(map[string]func(*rapid.T){
-			"reopen":  func(t *rapid.T) { s = reopen(t, s, dir); want.boot++ },
-			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
-			"forget":  func(t *rapid.T) { want.forget(s, group.Draw(t, "group")) },
-			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
-			"stop": func(t *rapid.T) { // gives back the terms that were reserved and not used
-				name := group.Draw(t, "group")
-				entered := want.terms(name).Entered
-				want.persist(t, s, map[string]elector.Terms{name: {Entered: entered, Reserved: entered}})
+			"crash": func(t *rapid.T) {
+				want.starts(t)
+				s, want.forgotten = reopen(t, s, dir), want.shared
+				clear(want.share)
 			},
+			"close": func(t *rapid.T) {
+				want.starts(t)
+				for _, name := range slices.Sorted(maps.Keys(want.share)) {
+					want.stop(t, s, name)
+				}
+				require.NoError(t, s.GiveBack())
+				s, want.shared = reopen(t, s, dir), want.forgotten
+			},
+			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
+			"forget":  func(t *rapid.T) { want.forget(t, s, group.Draw(t, "group")) },
+			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
+			"stop":    func(t *rapid.T) { want.stop(t, s, group.Draw(t, "group")) },
 			"peers": func(t *rapid.T) {
 				want.peers = rapid.SliceOfN(rapid.StringN(1, 9, -1), 0, 3).Draw(t, "peers")
 				require.NoError(t, s.SavePeers(want.peers))
@@ -84,26 +96,52 @@ func (m *model) group(t *rapid.T, s *Store, name string) {
 	require.Equal(t, Durable{Terms: m.terms(name)}, got)
 }
 
-func (m *model) forget(s *Store, name string) {
+// starts counts a start. The model knows no groups that are forgotten because no start opens them.
+func (m *model) starts(t *rapid.T) {
+	if m.boot == idleStarts {
+		t.Skip()
+	}
+	m.boot++
+}
+
+// stop gives back the terms that were reserved and not used.
+func (m *model) stop(t *rapid.T, s *Store, name string) {
+	entered := max(m.terms(name).Entered, m.share[name].Entered)
+	m.persist(t, s, map[string]elector.Terms{name: {Entered: entered, Reserved: entered}})
+	delete(m.share, name)
+}
+
+func (m *model) forget(t *rapid.T, s *Store, name string) {
+	if _, shares := m.share[name]; shares {
+		m.stop(t, s, name)
+	}
 	s.Forget(name)
 	m.forgotten = max(m.forgotten, m.groups[name].Reserved)
+	m.shared = max(m.shared, m.forgotten)
 	delete(m.groups, name)
 }
 
 func (m *model) persist(t *rapid.T, s *Store, terms map[string]elector.Terms) {
-	next := maps.Clone(m.groups)
+	next, share, shared := maps.Clone(m.groups), maps.Clone(m.share), m.shared
 	err := s.Persist(kept(terms))
-	for name, to := range terms {
+	for _, name := range slices.Sorted(maps.Keys(terms)) {
+		to := terms[name]
 		legal := to.Reserved <= lsn.MaxTerm && to.Entered <= to.Reserved &&
 			to.Entered >= m.terms(name).Entered
 		if !legal {
 			require.Error(t, err)
 			return
 		}
-		if to.Reserved > 0 {
+		_, known := next[name]
+		switch {
+		case !known && len(next) > 0 && to.Entered < to.Reserved &&
+			to.Reserved <= m.forgotten+sharedTerms:
+			share[name], shared = to, max(shared, to.Reserved)
+		case to.Reserved > 0:
 			next[name] = to
+			delete(share, name)
 		}
 	}
 	require.NoError(t, err)
-	m.groups = next
+	m.groups, m.share, m.shared = next, share, shared
 }

@@ -38,7 +38,7 @@ const sector = 512
 // start opens the directory, as a process does.
 func (p *platter) start() *Store {
 	s, err := openWith(p.dir, p.write, func(s *Store) error {
-		s.sync = p.sync
+		s.sync, s.many = p.sync, manyGroups // each group has terms of its own
 		return s.start(alice)
 	})
 	require.NoError(p, err)

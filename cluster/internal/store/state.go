@@ -50,8 +50,11 @@ type state struct {
 	// Fresh are the groups whose value the commit wrote. If its fsync failed, the values may be in
 	// the page cache only: the next start writes them again.
 	Fresh []string `json:"fresh,omitempty"`
-	// Forgotten is the highest term of any group that was removed from Groups.
+	// Forgotten is the highest term in which this node may have voted in a group that is not in
+	// Groups, because it was removed, or never added: see shares.
 	Forgotten uint64 `json:"forgotten,omitempty"`
+	// used is what Forgotten would be if no group reserved terms now.
+	used uint64
 	// Idle counts, for each of Groups, the starts of the node since the last one that opened
 	// the group. A group that is open has no entry.
 	Idle numbers `json:"idle,omitempty"`
@@ -187,5 +190,6 @@ func decode(record []byte) (state, error) {
 	for _, e := range s.Emergencies {
 		err = errors.Join(err, e.check())
 	}
+	s.used = s.Forgotten
 	return s, err
 }

@@ -54,12 +54,13 @@ type Store struct {
 	lock *os.File
 	disk Disk                 // set by a test; nil is the real disk, to which every write is synced
 	sync func(*os.File) error // of the journal
+	many int                  // manyGroups; few on the disk of a test, where groups are few
 
 	mu      sync.Mutex // held while the disk writes, which may take for ever
 	file    *file
 	journal *journal          // nil in a directory without records
 	values  map[string][]byte // of records, by group, that are in the journal and not in file
-	ahead   bool              // state has changes that are not in the file, and need not be
+	dirty   bool              // state has changes that are not in the file, and need not be
 	failed  error             // why nothing more can be written; nil if writes succeed
 
 	// state is changed with mu held. Reading it never waits for the disk, but what it has of groups
@@ -175,9 +176,11 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	s := &Store{dir: dir, lock: lock, disk: disk, sync: datasync, values: map[string][]byte{}}
+	s := &Store{
+		dir: dir, lock: lock, disk: disk, sync: datasync, many: manyGroups, values: map[string][]byte{},
+	}
 	if disk != nil {
-		s.sync = func(*os.File) error { return nil }
+		s.sync, s.many = func(*os.File) error { return nil }, 1
 	}
 	if err := do(s); err != nil {
 		return nil, errors.Join(withRoom(dir, unusable(err)), s.Close())
@@ -336,7 +339,7 @@ func (s *Store) commit(doing string, next state, fresh map[string][]byte) error 
 		return err
 	}
 	s.state.Store(&next)
-	s.ahead = false
+	s.dirty = false
 	clear(s.values)
 	if s.journal != nil {
 		s.journal.begin(next.Commit)
@@ -404,7 +407,7 @@ func (s *Store) Close() error {
 	var err error
 	if s.file != nil {
 		s.maps.Lock()
-		dirty := s.ahead || len(s.opened) > 0
+		dirty := s.dirty || len(s.opened) > 0
 		s.maps.Unlock()
 		if dirty {
 			_ = s.commit("forget elections", s.state.Load().clone(), nil) // not needed: see Forget
