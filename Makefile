@@ -108,7 +108,7 @@ bench-values: ## compare with etcd how fast values are kept, in two minutes: tha
 
 ELECTIONS ?= 1,1000,10000,30000
 bench-many: ## measure three nodes in many elections, in four minutes (ELECTIONS=1,1000,10000,30000)
-	cd internal/peers && go run ./many -elections $(ELECTIONS)
+	cd internal/peers && go run . many -elections $(ELECTIONS)
 
 GRAY_TIME ?= 40s
 GRAY_RUNS ?= 1

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -107,13 +108,9 @@ func (e ElectionConfig) spread(name string, node NodeID) int {
 // nodes, and those of a dead node over the others. It has 31 bits, so that it is a priority on
 // every machine, and the same in every version: nodes of two versions must agree.
 func Rendezvous(group string, node NodeID) int {
-	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
-	h := uint64(offset)
-	for _, text := range [...]string{group, "\x00", string(node)} {
-		for i := range len(text) {
-			h = (h ^ uint64(text[i])) * prime
-		}
-	}
+	fnv1a := fnv.New64a()
+	_, _ = fnv1a.Write([]byte(group + "\x00" + string(node))) // never fails
+	h := fnv1a.Sum64()
 	// The last bytes of FNV hardly change its high bits. This is the finalizer of MurmurHash3.
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -256,7 +256,8 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result
 				result = nil
 			}
 			elsewhere := cb.WorkElsewhere || cb.OnStartedLeading == nil
-			if ended = result != nil || !told && !elsewhere; ended {
+			ended = result != nil || !told && !elsewhere
+			if ended || !elsewhere { // the lease may only have looked as if it had ended
 				l.giveUp()
 			}
 		case <-ctx.Done():

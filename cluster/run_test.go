@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/stretchr/testify/require"
 )
@@ -83,6 +84,34 @@ func working(work func(context.Context, *cluster.Leadership) error) func(
 	return func(cluster.NodeID) cluster.Callbacks {
 		return cluster.Callbacks{OnStartedLeading: work}
 	}
+}
+
+// A node that got no core for a while finds its lease at an end, and then that heartbeats were
+// acknowledged in time: work that has returned meanwhile is called again.
+func TestWorkThatMisjudgesItsLeaseIsCalledAgain(t *testing.T) {
+	clocks, useClocks := leapingClocks(three)
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		var first atomic.Pointer[cluster.Leadership]
+		again := make(chan struct{}, 1)
+		end := c.run(working(func(ctx context.Context, l *cluster.Leadership) error {
+			if first.CompareAndSwap(nil, l) {
+				time.Sleep(1234567 * time.Microsecond) // nobody else looks at a clock then
+				ahead := &clocks[l.Node().ID()].ahead
+				ahead.Store(int64(time.Minute))
+				go func() { synctest.Wait(); ahead.Store(0) }()
+				return cluster.ErrNotLeader
+			}
+			again <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		time.Sleep(2 * time.Minute) // the time of the machines goes on when the clock has come that far
+		require.Len(t, again, 1)
+		var ended *cluster.EndedError
+		require.ErrorAs(t, context.Cause(first.Load().Context()), &ended)
+		require.Equal(t, elector.LeaseExpired, ended.Reason)
+		end()
+	}, useClocks)
 }
 
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {

@@ -118,17 +118,15 @@ func (t *Sums) add(s *loop.Snapshot, uncounted bool) {
 	if s.Leader != "" {
 		t.Leaders[s.Leader]++
 	}
-	for _, c := range []struct {
-		count *int
-		is    bool
-	}{
-		{&t.Leading, s.Now < s.Work.LeaseEnd}, {&t.WithoutLeader, s.Leader == ""},
-		{&t.VotersBehind, len(s.Record.Behind) > 0}, {&t.NotCounted, uncounted},
-		{&t.VotersChange, s.Record.Change != elector.ChangeVoters{}},
-		{&t.WorkOverdue, s.Work.Phase == leadership.Overdue},
-	} {
-		if c.is {
-			*c.count++
+	count := func(n *int, is bool) {
+		if is {
+			*n++
 		}
 	}
+	count(&t.Leading, s.Now < s.Work.LeaseEnd)
+	count(&t.WithoutLeader, s.Leader == "")
+	count(&t.VotersBehind, len(s.Record.Behind) > 0)
+	count(&t.NotCounted, uncounted)
+	count(&t.VotersChange, s.Record.Change != elector.ChangeVoters{})
+	count(&t.WorkOverdue, s.Work.Phase == leadership.Overdue)
 }

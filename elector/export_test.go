@@ -14,6 +14,21 @@ func (m *Machine) At(s State, held []Envelope) *Machine {
 	return at
 }
 
+// keep returns s in the form in which a machine keeps it.
+func keep(s *State) state {
+	k := state{Common: s.Common}
+	k.part()
+	switch s.Role {
+	case Follower:
+		*k.Follower = s.Follower
+	case Candidate:
+		*k.Candidate = s.Candidate
+	case Leader:
+		*k.Leader = s.Leader
+	}
+	return k
+}
+
 // Held returns the messages that wait for their term to be durable. The slice
 // is the machine's own.
 func (m *Machine) Held() []Envelope { return m.held }

@@ -30,21 +30,6 @@ type state struct {
 // nobody has the parts of the roles that a machine is not in.
 var nobody State
 
-// keep returns s in the form in which a machine keeps it.
-func keep(s *State) state {
-	k := state{Common: s.Common}
-	k.part()
-	switch s.Role {
-	case Follower:
-		*k.Follower = s.Follower
-	case Candidate:
-		*k.Candidate = s.Candidate
-	case Leader:
-		*k.Leader = s.Leader
-	}
-	return k
-}
-
 // part makes the part of the role, and takes away all others.
 func (s *state) part() {
 	s.Follower, s.Candidate, s.Leader = &nobody.Follower, &nobody.Candidate, &nobody.Leader

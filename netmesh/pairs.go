@@ -163,20 +163,6 @@ func (l *link) sendPairs() ([]pair.Change, error) {
 	return changes, nil
 }
 
-func (l *link) sendChanges(rest []pair.Change) error {
-	for len(rest) > 0 {
-		n, frame, err := l.enc.changes(rest, maxFrame)
-		if err != nil {
-			return err
-		}
-		if err := l.put(frame); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	return nil
-}
-
 // takePairs hands what the other end of the session sent to the handler.
 func (l *link) takePairs(kind frameKind, body []byte) (err error) {
 	var changes []pair.Change

@@ -62,7 +62,7 @@ func (l *link) sendWaiting() error {
 		err = l.sendBatch()
 	}
 	if err == nil {
-		err = l.sendChanges(changes)
+		err = sendAll(l, changes, l.enc.changes)
 	}
 	if err == nil {
 		err = l.sendNotes()
@@ -77,8 +77,13 @@ func (l *link) sendBatch() error {
 		return nil
 	}
 	l.spare = l.p.queue.swap(l.spare)
-	for rest := l.spare; len(rest) > 0; {
-		n, frame, err := l.enc.batch(rest, maxFrame)
+	return sendAll(l, l.spare, l.enc.batch)
+}
+
+// sendAll sends all in as few frames as hold them. encode makes the next one, of so many of them.
+func sendAll[T any](l *link, rest []T, encode func([]T, int) (int, []byte, error)) error {
+	for len(rest) > 0 {
+		n, frame, err := encode(rest, maxFrame)
 		if err != nil {
 			return err
 		}

@@ -55,11 +55,11 @@ func surplus(loads map[cluster.NodeID]int, self cluster.NodeID) (hand []handing)
 	return hand
 }
 
-// hysteresis decides when a node hands shards over. It begins when the loads have differed too much
-// for a while, and ends when they are equal: a difference that is tolerated moves nothing.
+// hysteresis decides when a node hands shards over. It begins when the loads have differed by more
+// than a tenth of an equal share, and more than 2, for a while, and ends when they are equal: a
+// difference that is tolerated moves nothing.
 type hysteresis struct {
-	margin int // 0: a tenth of an equal share, at least 2
-	hold   time.Duration
+	hold time.Duration
 
 	since  time.Time // when the node was first seen to lead too many; zero if it does not
 	giving bool
@@ -73,8 +73,7 @@ func (h *hysteresis) step(
 	for _, load := range loads {
 		least, total = min(least, load), total+load
 	}
-	margin := cmp.Or(h.margin, max(2, total/len(loads)/10))
-	switch over := loads[self]-least > margin; {
+	switch over := loads[self]-least > max(2, total/len(loads)/10); {
 	case !over && !h.giving:
 		h.since = time.Time{}
 		return nil

@@ -12,6 +12,15 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
+// ranked returns the nodes in their order for a shard, the first one first.
+func ranked(shard string, nodes []cluster.NodeID) []cluster.NodeID {
+	order := make([]cluster.NodeID, len(nodes))
+	for _, id := range nodes {
+		order[rank(shard, id, nodes)] = id
+	}
+	return order
+}
+
 // Nodes of different versions and machines must agree: these figures never change.
 func TestRankIsTheSameEverywhere(t *testing.T) {
 	for shard, want := range map[string]struct {

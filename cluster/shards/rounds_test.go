@@ -20,7 +20,7 @@ func TestAHundredRoundsOfLeavingAndJoining(t *testing.T) {
 	if nodes.Raced {
 		rounds = 30
 	}
-	inWorld(t, five, shards.Config{N: 17, MaxMoves: 3}, func(t *testing.T, w *world) {
+	inWorld(t, five, shards.Config{N: 17}, func(t *testing.T, w *world) {
 		w.awaitAll()
 		for range rounds {
 			w.round(random)

@@ -6,13 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
-// look is how often the loads are compared.
-const look = time.Second
+const (
+	// look is how often the loads are compared.
+	look = time.Second
+	// maxMoves is how many shards a node hands over at a time. None is handed over while those before
+	// are still on their way.
+	maxMoves = 10
+)
 
 // Run works on the shards that this node leads, until ctx ends: then Work is told to stop and
 // waited for, the shards are handed over, and Run returns nil. Otherwise its error says why the
@@ -31,26 +38,20 @@ func Run(ctx context.Context, node *cluster.Node, cfg Config) error {
 	defer cancel(nil)
 	r := &runner{
 		cfg: cfg, node: node, self: node.Status().Node, ctx: work,
-		all: make([]shard, len(cfg.Names)), byGroup: make(map[string]int, len(cfg.Names)),
-		starts: make(chan struct{}, cfg.MaxStarts), ended: make(chan ending, cfg.MaxStarts),
-		moved: make(chan move), shunned: map[cluster.NodeID]time.Time{},
-		balance: hysteresis{margin: cfg.Margin, hold: cfg.Hold},
+		all: make([]shard, cfg.N), byGroup: make(map[string]int, cfg.N),
+		starts: make(chan struct{}, cfg.MaxStarts), results: make(chan func() error, cfg.MaxStarts),
+		shunned: map[cluster.NodeID]time.Time{},
+		balance: hysteresis{hold: cfg.Hold},
 	}
 	// The reader is fast, so the events of one fail-over fit; refresh follows what did not.
-	events := node.Subscribe(len(cfg.Names) + 64)
+	events := node.Subscribe(cfg.N + 64)
 	defer events.Close()
 	if err = r.open(); err == nil {
 		err = r.watch(events)
 	}
 	cancel(err)
 	for r.running > 0 || r.moving > 0 {
-		select {
-		case e := <-r.ended:
-			r.running--
-			err = cmp.Or(err, e.err)
-		case <-r.moved:
-			r.moving--
-		}
+		err = cmp.Or(err, (<-r.results)())
 	}
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
 		return fmt.Errorf("shards of node %s: %w", r.self, err)
@@ -66,14 +67,13 @@ type runner struct {
 	ctx  context.Context // ends when Work is to stop for good
 
 	all     []shard
-	byGroup map[string]int // the index in all, by the election's name
-	running int            // elections in which this node campaigns or works
-	ended   chan ending
-	starts  chan struct{} // holds an element for each Open that runs
+	byGroup map[string]int    // the index in all, by the election's name
+	running int               // elections in which this node campaigns or works
+	results chan func() error // of campaigns and transfers, for the owner to call
+	starts  chan struct{}     // holds an element for each Open that runs
 
 	balance hysteresis
-	moving  int // transfers that are under way
-	moved   chan move
+	moving  int                          // transfers that are under way
 	shunned map[cluster.NodeID]time.Time // nodes that get nothing, until when
 }
 
@@ -87,35 +87,17 @@ type shard struct {
 	given    cluster.NodeID // to whom this node handed it over last
 }
 
-// ending is the end of a campaign, or of the last work, in a shard.
-type ending struct {
-	shard int
-	err   error
-}
-
-// move is the result of a transfer.
-type move struct {
-	to  cluster.NodeID
-	err error
-}
-
-// paced is when the nth election is stood for, so that thousands do not wait for each other's
-// messages until all of them have failed.
-func paced(n int) time.Duration { return time.Duration(n) * time.Second / 500 }
-
 // open opens all elections. A node that is not the first in rank stands when those before it had
 // time to be elected, or at once where it hears of a leader.
 func (r *runner) open() error {
 	voters := r.node.Default().Status().Voters
-	t := r.cfg.Election.Timing
+	t := cmp.Or(r.cfg.Election.Timing, elector.Article())
 	step := t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult
-	step += paced(len(r.all) / max(len(voters), 1))
-	before := make([]int, len(voters)+1) // shards in which this node has each rank
-	for i, name := range r.cfg.Names {
+	for i := range r.all {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		group, cfg := r.cfg.Prefix+name, r.cfg.Election
+		group, cfg := r.cfg.Prefix+strconv.Itoa(i), r.cfg.Election
 		cfg.Priority = cluster.Rendezvous(group, r.self)
 		e, err := r.node.Election(group, cfg)
 		if errors.Is(err, cluster.ErrOpen) {
@@ -125,14 +107,24 @@ func (r *runner) open() error {
 			return err
 		}
 		e.SetPrepared(true) // so that a leader names who follows it: the next in rank
-		rank := max(slices.Index(ranked(group, voters), r.self), 0)
-		wait := time.Duration(rank)*step + paced(before[rank])
+		wait := time.Duration(rank(group, r.self, voters)) * step
 		r.all[i] = shard{election: e, stands: time.Now().Add(wait)}
 		r.byGroup[group] = i
-		before[rank]++
 	}
 	r.refresh()
 	return nil
+}
+
+// rank is how many of the nodes come before one of them for a shard. As in elections, the higher ID
+// comes first if scores are equal.
+func rank(group string, self cluster.NodeID, nodes []cluster.NodeID) (before int) {
+	own := cluster.Rendezvous(group, self)
+	for _, id := range nodes {
+		if score := cluster.Rendezvous(group, id); score > own || score == own && id > self {
+			before++
+		}
+	}
+	return before
 }
 
 // refresh finds out who leads each shard.
@@ -160,12 +152,10 @@ func (r *runner) watch(events *cluster.Subscription) error {
 			if e.Missed > 0 {
 				r.refresh()
 			}
-		case e := <-r.ended:
-			if err := r.end(e); err != nil {
+		case result := <-r.results:
+			if err := result(); err != nil {
 				return err
 			}
-		case m := <-r.moved:
-			r.note(m)
 		case <-tick.C:
 			r.lookAround()
 		case <-r.ctx.Done():
@@ -203,40 +193,36 @@ func (r *runner) campaign(s *shard) {
 	r.running++
 	i := r.byGroup[s.election.Group()]
 	s.election.RunFunc(r.ctx, func(ctx context.Context, l *cluster.Leadership) error {
-		return r.work(ctx, Shard{Name: r.cfg.Names[i], Number: i, Leadership: l})
-	}, func(err error) { r.ended <- ending{i, err} })
+		return r.work(ctx, Shard{Number: i, Leadership: l})
+	}, func(err error) { r.results <- func() error { return r.end(s, err) } })
 }
 
+// work opens a shard when fewer than MaxStarts others are being opened, and then works on it.
 func (r *runner) work(ctx context.Context, s Shard) error {
 	if r.cfg.Open != nil {
-		if err := r.start(ctx, s); err != nil {
+		select {
+		case r.starts <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		err := r.cfg.Open(ctx, s)
+		<-r.starts
+		if err != nil {
 			return err
 		}
 	}
 	return r.cfg.Work(ctx, s)
 }
 
-// start opens a shard when fewer than MaxStarts others are being opened.
-func (r *runner) start(ctx context.Context, s Shard) error {
-	select {
-	case r.starts <- struct{}{}:
-		defer func() { <-r.starts }()
-		return r.cfg.Open(ctx, s)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // end notes that this node does not campaign in a shard any more. The error ends Run.
-func (r *runner) end(e ending) error {
-	s := &r.all[e.shard]
+func (r *runner) end(s *shard, err error) error {
 	r.running--
 	switch {
-	case errors.Is(e.err, cluster.ErrNotCandidate): // it may become one
+	case errors.Is(err, cluster.ErrNotCandidate): // it may become one
 		s.running, s.stands = false, time.Now().Add(10*look)
-	case errors.Is(e.err, cluster.ErrResigned): // it was told to stay out
+	case errors.Is(err, cluster.ErrResigned): // it was told to stay out
 	default:
-		return e.err
+		return err
 	}
 	return nil
 }
@@ -257,7 +243,7 @@ func (r *runner) lookAround() {
 	if len(mine) == 0 || r.moving > 0 {
 		return
 	}
-	room := r.cfg.MaxMoves
+	room := maxMoves
 	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
 		suits := func(i int) int { return cluster.Rendezvous(r.all[i].election.Group(), h.to) }
 		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
@@ -283,13 +269,7 @@ func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
 			loads[r.all[i].leader]++
 		}
 	}
-	before := r.balance.giving
-	hand := r.balance.step(now, loads, r.self)
-	if r.balance.giving != before {
-		r.cfg.Logger.Info("balance of shards",
-			"node", r.self, "hands-over", r.balance.giving, "loads", loads)
-	}
-	return hand
+	return r.balance.step(now, loads, r.self)
 }
 
 // moveTime is how long a transfer may take. One that takes longer goes on, and others begin.
@@ -300,16 +280,12 @@ func (r *runner) transfer(e *cluster.Election, to cluster.NodeID) {
 	go func() {
 		ctx, cancel := context.WithTimeout(r.ctx, moveTime)
 		defer cancel()
-		r.moved <- move{to, e.Transfer(ctx, to)}
+		err := e.Transfer(ctx, to)
+		r.results <- func() error {
+			if r.moving--; err != nil && !errors.Is(err, cluster.ErrNotLeader) {
+				r.shunned[to] = time.Now().Add(r.cfg.Hold)
+			}
+			return nil
+		}
 	}()
-}
-
-// note notes the result of a transfer.
-func (r *runner) note(m move) {
-	r.moving--
-	if m.err == nil || errors.Is(m.err, cluster.ErrNotLeader) {
-		return
-	}
-	r.shunned[m.to] = time.Now().Add(r.cfg.Hold)
-	r.cfg.Logger.Info("a shard was not handed over", "node", r.self, "error", m.err)
 }

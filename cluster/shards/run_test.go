@@ -263,17 +263,13 @@ func TestWhatIsWrongWithAConfig(t *testing.T) {
 	work := func(context.Context, shards.Shard) error { return nil }
 	type election = cluster.ElectionConfig
 	for want, cfg := range map[string]shards.Config{
-		"Work is nil: it must be a function":                {N: 1},
-		"N is 0 and Names has 0 names: one of the two must": {Work: work},
-		"N is 1 and Names has 1 names: one of the two must": {Work: work, N: 1, Names: []string{"x"}},
-		`Names[1] is "x": names must differ`:                {Work: work, Names: []string{"x", "x"}},
+		"Work is nil: it must be a function": {N: 1},
+		"N is 0: it must be positive":        {Work: work},
 		"Election.Priority is 3: it must be 0": {
 			Work: work, N: 1, Election: election{Priority: 3}},
 		"Election.Takeover is 1s: it must be 0": {
 			Work: work, N: 1, Election: election{Takeover: 1e9}},
-		"Margin is 1: it must be at least 2":   {Work: work, N: 1, Margin: 1},
 		"MaxStarts is -1: it must be positive": {Work: work, N: 1, MaxStarts: -1},
-		"MaxMoves is -1: it must be positive":  {Work: work, N: 1, MaxMoves: -1},
 		"Hold is -1s: it must be positive":     {Work: work, N: 1, Hold: -time.Second},
 	} {
 		require.ErrorContains(t, shards.Run(t.Context(), nil, cfg), want)

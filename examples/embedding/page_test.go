@@ -7,5 +7,5 @@ import (
 )
 
 func TestThePageHasTheCodeThatIsTested(t *testing.T) {
-	testkit.Page(t, "../../docs/embedding.md", "*.go")
+	testkit.Page(t, "../../docs/embedding.md", "*.go", "../shards/*.go")
 }

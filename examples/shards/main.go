@@ -36,8 +36,8 @@ func main() {
 	}
 }
 
-// timing has few heartbeats, which are most of the load of many elections. A leader that is killed
-// without a proof of its death is then missed for as long as its lease.
+// timing gives five nodes that share a machine time to get a core. A leader that is killed without
+// a proof of its death is then missed for as long as its lease.
 func timing() elector.Timing {
 	t := elector.BlazingMQ()
 	t.HeartbeatBroadcast, t.Lease, t.HeartbeatMissCount = 4*time.Second, 12*time.Second, 4
@@ -109,12 +109,16 @@ func (s *service) start(id cluster.NodeID, dir string, n int, t elector.Timing) 
 	m := &member{node, stop, make(chan error, 1)}
 	s.members[id] = m
 	go func() {
-		m.ended <- shards.Run(ctx, node, shards.Config{
-			N: n, Election: cluster.ElectionConfig{Timing: t},
+		// snippet: shards
+		err := shards.Run(ctx, node, shards.Config{
+			N: n, // the same on every node
 			Work: func(ctx context.Context, shard shards.Shard) error {
 				return s.resource.work(ctx, id, shard)
 			},
+			Election: cluster.ElectionConfig{Timing: t},
 		})
+		// end
+		m.ended <- err
 	}()
 	return nil
 }

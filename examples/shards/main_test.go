@@ -25,16 +25,16 @@ func TestANodeIsKilledAndTheOthersWorkOnItsShards(t *testing.T) {
 func TestTheResourceNoticesTwoOwnersAndOldTokens(t *testing.T) {
 	r, out := newResource(2), &bytes.Buffer{}
 	token := func(n uint64) lsn.LSN { return lsn.LSN{Term: 1, Counter: n} }
-	r.enter("a", 0)
+	r.owns(0, "a")
 	require.NoError(t, r.write(0, token(2)))
 	require.Error(t, r.write(0, token(2)))
 	require.Error(t, r.write(0, token(1)))
 	require.NoError(t, r.write(1, token(1)), "each shard has a fence of its own")
 	require.NoError(t, r.verdict(out))
-	r.leave(0)
-	r.enter("b", 0)
+	r.owns(0, "")
+	r.owns(0, "b")
 	require.NoError(t, r.verdict(out))
-	r.enter("a", 0)
+	r.owns(0, "a")
 	require.ErrorContains(t, r.verdict(out), "two nodes worked on a shard at once")
 	require.Contains(t, out.String(), "2 writes, 2 refused, 1 overlaps\n")
 }

@@ -15,83 +15,70 @@ import (
 
 // resource is what all shards write to. It refuses old tokens, and notices who works at once.
 type resource struct {
-	shards []file
-
-	mu                        sync.Mutex // guards the counts
+	mu                        sync.Mutex // guards the rest
+	shards                    []file
 	writes, refused, overlaps int
 }
 
 // file is what one shard writes to.
 type file struct {
-	mu    sync.Mutex
 	fence lsn.Fence
 	owner cluster.NodeID // who works now; "" for nobody
 }
 
 func newResource(n int) *resource { return &resource{shards: make([]file, n)} }
 
+// snippet: shard
 // work is the work of a shard's owner: it writes every few seconds, each time with a new token.
 func (r *resource) work(ctx context.Context, id cluster.NodeID, s shards.Shard) error {
-	r.enter(id, s.Number)
-	defer r.leave(s.Number)
+	r.owns(s.Number, id)
+	defer r.owns(s.Number, "")
 	for {
 		token, err := s.Token()
 		if err != nil {
 			return err // the lease has ended
 		}
 		if err := r.write(s.Number, token); err != nil {
-			return err // a newer owner has written
+			return err // another node takes this shard, and this one rests
 		}
 		select {
 		case <-time.After(5 * time.Second):
 		case <-ctx.Done():
-			return ctx.Err()
+			return ctx.Err() // canceled before the lease ends
 		}
 	}
 }
 
-func (r *resource) enter(id cluster.NodeID, shard int) {
-	f := &r.shards[shard]
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.owner != "" {
-		r.count(&r.overlaps)
-	}
-	f.owner = id
-}
+// end
 
-func (r *resource) leave(shard int) {
-	f := &r.shards[shard]
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.owner = ""
+// owns notes who works on a shard from now on; "" for nobody.
+func (r *resource) owns(shard int, id cluster.NodeID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if id != "" && r.shards[shard].owner != "" {
+		r.overlaps++
+	}
+	r.shards[shard].owner = id
 }
 
 func (r *resource) write(shard int, token lsn.LSN) error {
-	f := &r.shards[shard]
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.fence.AdmitNew(token); err != nil {
-		r.count(&r.refused)
-		return err
-	}
-	r.count(&r.writes)
-	return nil
-}
-
-func (r *resource) count(n *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*n++
+	err := r.shards[shard].fence.AdmitNew(token)
+	if err != nil {
+		r.refused++
+	} else {
+		r.writes++
+	}
+	return err
 }
 
 // owners says who works on each shard.
 func (r *resource) owners() (all []cluster.NodeID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for i := range r.shards {
-		f := &r.shards[i]
-		f.mu.Lock()
-		all = append(all, f.owner)
-		f.mu.Unlock()
+		all = append(all, r.shards[i].owner)
 	}
 	return all
 }

@@ -66,20 +66,26 @@ func (h *Host) resume() {
 	}
 }
 
+// bind returns the address to listen on, with a port; port 0 picks one. Called with mu held.
+func (h *Host) bind(address string, taken func(string) bool) (string, error) {
+	if h.dead {
+		return "", opError("listen", address, net.ErrClosed)
+	}
+	address, err := h.net.pick(address)
+	if err == nil && taken(address) {
+		err = opError("listen", address, os.NewSyscallError("bind", syscall.EADDRINUSE))
+	}
+	return address, err
+}
+
 // Listen listens on address, host:port; port 0 picks one.
 func (h *Host) Listen(address string) (net.Listener, error) {
 	n := h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if h.dead {
-		return nil, opError("listen", address, net.ErrClosed)
-	}
-	address, err := n.pick(address)
+	address, err := h.bind(address, func(a string) bool { return n.listeners[a] != nil })
 	if err != nil {
 		return nil, err
-	}
-	if n.listeners[address] != nil {
-		return nil, opError("listen", address, os.NewSyscallError("bind", syscall.EADDRINUSE))
 	}
 	l := &listener{
 		host: h, address: address, backlog: make(chan *Conn, backlog), closed: make(chan struct{}),

@@ -3,8 +3,6 @@ package memnet
 import (
 	"bytes"
 	"net"
-	"os"
-	"syscall"
 	"time"
 )
 
@@ -41,15 +39,9 @@ func (h *Host) ListenPacket(address string) (net.PacketConn, error) {
 	n := h.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if h.dead {
-		return nil, opError("listen", address, net.ErrClosed)
-	}
-	address, err := n.pick(address)
+	address, err := h.bind(address, func(a string) bool { return n.packets[a] != nil })
 	if err != nil {
 		return nil, err
-	}
-	if n.packets[address] != nil {
-		return nil, opError("listen", address, os.NewSyscallError("bind", syscall.EADDRINUSE))
 	}
 	p := &packets{
 		host: h, address: addr(address), came: make(chan datagram, packetRoom),

@@ -33,6 +33,7 @@ type cluster struct {
 	watched int      // nodes whose spans are complete
 	wrote   *node.Report
 	worked  []node.Report // node.Worked
+	sums    []*node.Sums  // by node, of node.Summed
 	ended   int           // processes that have ended by themselves, if mortal
 	mortal  bool          // that is no error
 }
@@ -178,6 +179,8 @@ func (c *cluster) apply(e event) error {
 		c.watched++
 	case node.Wrote:
 		c.wrote = &r
+	case node.Summed:
+		c.sums[e.node] = r.Sums
 	case node.Worked:
 		c.worked = append(c.worked, r)
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// costs is what a cluster at rest takes, per node.
+// costs is what a cluster at rest takes, per node that runs.
 type costs struct {
 	cpu     float64 // of one core, in percent
 	most    float64 // the same of the node that takes most of it
@@ -41,14 +41,15 @@ func (c *cluster) costs(ctx context.Context, lasts time.Duration, traffic bool) 
 		took := after.cpu[i] - before.cpu[i]
 		cpu, most = cpu+took, max(most, took)
 	}
+	nodes := float64(len(after.cpu))
 	perNode := func(before, after uint64) float64 {
-		return float64(after-before) / seconds / float64(c.nodes)
+		return float64(after-before) / seconds / nodes
 	}
 	return costs{
-		cpu:     100 * cpu.Seconds() / seconds / float64(c.nodes),
+		cpu:     100 * cpu.Seconds() / seconds / nodes,
 		most:    100 * most.Seconds() / seconds,
 		wakes:   perNode(before.wakes, after.wakes),
-		memory:  float64(after.memory) / (1 << 20) / float64(c.nodes),
+		memory:  float64(after.memory) / (1 << 20) / nodes,
 		traffic: traffic,
 		bytes:   perNode(before.bytes, after.bytes),
 		packets: perNode(before.packets, after.packets),
@@ -64,8 +65,8 @@ type usage struct {
 }
 
 func (c *cluster) usage() (u usage, err error) {
-	for _, p := range c.processes {
-		pid := p.cmd.Process.Pid
+	for _, i := range c.running() {
+		pid := c.processes[i].cmd.Process.Pid
 		cpu, err := cpuTime(pid)
 		if err != nil {
 			return u, err

@@ -42,6 +42,9 @@ func command(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if len(args) > 0 && args[0] == "many" {
+		return manyMain(ctx, args[1:])
+	}
 	return bench(ctx)
 }
 

@@ -52,7 +52,7 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 		{"[Answer", "fault cut n2 n3"}, {"[Answer", "fault isolate n3"}, {"[Answer", "fault heal"},
 		{"[Answer", "pause --for 1m"}, {"[Answer", "resume"}, {"[Answer", "set n2 --priority 1"},
 		{"Report", "doctor"}, {"Status", "transfer"}, {"Status", "step-down"}, {"History", "history"},
-		{"[Answer", "elections open job/1"}, {"Elections", "elections list --limit 1"},
+		{"[Answer", "elections open job/1"}, {"[Answer", "status --limit 1"},
 		{"[Answer", "elections close job/1"},
 		{"Incident", "record-incident --seeds 1 -o " + dir},
 	} {

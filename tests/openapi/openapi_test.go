@@ -134,7 +134,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Leader": admin.Leader{}, "NotLeader": admin.NotLeader{}, "Problem": admin.Problem{},
 		"Event": admin.Event{}, "Reset": admin.Reset{}, "TransferRequest": admin.TransferRequest{},
 		"StepDownRequest": admin.StepDownRequest{},
-		"Elections":       admin.Elections{}, "OpenRequest": admin.OpenRequest{},
+		"OpenRequest":     admin.OpenRequest{},
 		"PreparedRequest": admin.PreparedRequest{},
 		"SuccessionEvent": admin.SuccessionEvent{},
 		"ForgetRequest":   admin.ForgetRequest{},

@@ -93,6 +93,7 @@ func (m *Machine) Step(now elector.Time, in Input) Effects {
 	case Campaign:
 		m.campaign(now, in)
 	case GiveUp:
+		m.expire(now) // if the lease has ended, that is why
 		if m.state.Phase == Serving && m.state.ID == in.ID {
 			m.stop(elector.Resigned, elector.Never)
 		}

@@ -228,6 +228,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 // bringUpToDate steps a machine with what beats have brought.
 func (d *Driver) bringUpToDate(g *group) {
 	d.excuse(g)
+	d.measured(g)
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
 	}

@@ -1,37 +1,14 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
-
-// Elections are some of the elections that are open on a node, sorted by name.
-type Elections struct {
-	Elections []cluster.GroupStatus `json:"elections"`
-	// the name after which the next page begins; absent in the last one
-	Next string `json:"next,omitempty"`
-}
-
-func (s *Server) getElections(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if !query.Has("limit") {
-		query.Set("limit", strconv.Itoa(page))
-	}
-	sel, err := selectionIn(query)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	st := s.Node.StatusOf(sel)
-	answer(w, Elections{st.Groups, st.Next})
-}
 
 // OpenRequest is the body of POST /v1/elections.
 type OpenRequest struct {
@@ -73,11 +50,4 @@ func (s *Server) deleteElection(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, e.Status())
-}
-
-// Elections returns a page of the elections that are open on the node: of sel, Prefix, After and
-// Limit count.
-func (c *Client) Elections(ctx context.Context, sel cluster.Selection) (page Elections, err error) {
-	err = c.do(ctx, http.MethodGet, "/v1/elections?"+queryOf(sel).Encode(), nil, &page)
-	return page, err
 }

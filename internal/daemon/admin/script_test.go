@@ -159,10 +159,10 @@ func (s *script) list(t *testing.T, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "prefix", &sel.Prefix)
 	d.MaybeScanArgs(t, "after", &sel.After)
 	d.MaybeScanArgs(t, "limit", &sel.Limit)
-	page, err := s.client.Elections(t.Context(), sel)
+	page, err := s.client.StatusOf(t.Context(), sel)
 	require.NoError(t, err)
 	said := ""
-	for _, g := range page.Elections {
+	for _, g := range page.Groups {
 		said += fmt.Sprintf("%s candidate=%t\n", g.Group, g.Candidate)
 	}
 	if page.Next != "" {
@@ -175,8 +175,7 @@ func (s *script) list(t *testing.T, d *datadriven.TestData) string {
 var kinds = map[string][]string{
 	"reads": {"GET /v1/status", "GET /v1/leader", "GET /v1/events", "GET /v1/history",
 		"GET /v1/elections/{group}/leader", "GET /v1/recording", "GET /v1/faults",
-		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters",
-		"GET /v1/elections"},
+		"GET /v1/openapi.yaml", "GET /metrics", "GET /v1/record", "GET /v1/voters"},
 	"health checks": {"GET /healthz", "GET /readyz"},
 	"changes": {"POST /v1/transfer", "POST /v1/step-down", "POST /v1/pause", "POST /v1/resume",
 		"POST /v1/settings", "POST /v1/faults", "PUT /v1/record", "POST /v1/voters",

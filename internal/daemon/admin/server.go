@@ -163,7 +163,6 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/status", s.getStatus},
 		{"GET", "/v1/leader", s.getLeader},
 		{"GET", "/v1/elections/{group}/leader", s.getLeader},
-		{"GET", "/v1/elections", s.getElections},
 		told(s.postElection),
 		{"DELETE", "/v1/elections/{group}", s.deleteElection},
 		{"GET", "/v1/events", s.getEvents},

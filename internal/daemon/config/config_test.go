@@ -97,35 +97,19 @@ func TestAQualityOfServiceSetsTheTimers(t *testing.T) {
 	}
 }
 
-func TestPrefixesHaveOptionsOfTheirOwn(t *testing.T) {
-	for _, text := range []string{
-		"prefixes: {job/: {priority: 3, 'takeover': 5s}, \"a:b\": {}, vote/: {qos: {detect: 1s, " +
-			"mistakes: 1/1d, accuracy: 0.99999}}}\nprofile: lan",
-		"prefixes:\n  job/:\n    priority: 3 # higher\n    takeover: 5s\n  a:b:\n  vote/:\n" +
-			"    qos:\n      detect: 1s\n      mistakes: 1/1d\n      accuracy: 0.99999\nprofile: lan",
-	} {
-		o, err := parsed(t, text, append(node, "--priority", "7", "--shutdown-timeout", "5s")...)
-		require.NoError(t, err)
-		_, err = o.Resolve()
-		require.ErrorContains(t, err, "--prefixes, vote/: --profile is \"lan\", but must be left out: "+
-			"--qos has its own timers")
-		delete(o.prefixes, "vote/")
-		cfg, err := o.Resolve()
-		require.NoError(t, err)
-		require.Len(t, cfg.Prefixes, 2)
-		require.Equal(t, elector.LAN(), cfg.Prefixes["job/"].Timing, "as the node")
-		require.Equal(t, 4*time.Second, cfg.Prefixes["job/"].PrepareTimeout)
-		require.Equal(t, 3, cfg.Prefixes["job/"].Priority)
-		require.Equal(t, 5*time.Second, cfg.Prefixes["job/"].Takeover)
-		require.Equal(t, 7, cfg.Prefixes["a:b"].Priority)
-		require.Equal(t, 7, cfg.Election.Priority)
-	}
-	o, err := parsed(t, "", append(node, "--prefixes", "job/: {lease: 1s}, vote/")...)
+func TestElectionsOfPrefixesAreAsTheNode(t *testing.T) {
+	o, err := parsed(t, "prefixes: [job/, \"a:b\"]\nprofile: lan",
+		append(node, "--priority", "7", "--shutdown-timeout", "5s")...)
 	require.NoError(t, err)
 	cfg, err := o.Resolve()
 	require.NoError(t, err)
-	require.Equal(t, time.Second, cfg.Prefixes["job/"].Timing.Lease)
 	require.Len(t, cfg.Prefixes, 2)
+	for _, prefix := range []string{"job/", "a:b"} {
+		require.Equal(t, cfg.Election, cfg.Prefixes[prefix])
+	}
+	require.Equal(t, elector.LAN(), cfg.Election.Timing)
+	require.Equal(t, 4*time.Second, cfg.Election.PrepareTimeout)
+	require.Equal(t, 7, cfg.Election.Priority)
 }
 
 func TestPhiIsCompletedByTheTimers(t *testing.T) {

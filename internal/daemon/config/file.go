@@ -64,9 +64,6 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 				continue
 			}
 			value, err := optionText(option.Value(), examples[name] != "")
-			if _, ok := option.Value().(ast.MapNode); ok && name == prefixesFlag {
-				value, err = option.Value().String(), nil
-			}
 			if err != nil {
 				wrong(option.Value(), fmt.Errorf("option %q %w", name, err))
 			} else if err := flags.Set(name, value); err != nil {
@@ -132,8 +129,7 @@ var wanted = map[string]string{
 }
 
 // examples are of the options whose values may be mappings.
-var examples = map[string]string{"qos": detector.ExampleQoS, "phi": detector.ExamplePhi,
-	prefixesFlag: "job/: {priority: 3}"}
+var examples = map[string]string{"qos": detector.ExampleQoS, "phi": detector.ExamplePhi}
 
 // optionText is the text that one would type after the flag.
 func optionText(v ast.Node, mayBeMapping bool) (string, error) {

@@ -86,8 +86,7 @@ type Options struct {
 	rehearsal                    bool
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
-	all                          *pflag.FlagSet
-	prefixes                     map[string]map[string]string // options, by prefix
+	prefixes                     []string
 }
 
 // Hooks are the shell commands that run at a change of the leader, and before this node leads.
@@ -107,7 +106,6 @@ type Health struct {
 // Register adds the flags of a node.
 func (o *Options) Register(f *pflag.FlagSet) {
 	c := &o.Cluster
-	o.all = f
 	f.StringVar(&o.Node, "node", "", "name of this node, unique in the cluster (required)")
 	f.StringSliceVar(&o.Voters, "voters", nil,
 		"names of the nodes that elect, the same on every node; a node that joins others by --join "+
@@ -200,7 +198,12 @@ func (o *Options) registerProcess(f *pflag.FlagSet) {
 		"but not the command of 'exec': Linux's SCHED_RR, where it is permitted")
 	f.StringSliceVar(&o.Groups, "groups", nil,
 		"further elections to take part in, by name, the same on every node")
-	o.registerPrefixes(f)
+	f.StringSliceVar(&o.prefixes, "prefixes", nil, "prefixes of names of elections that open when one "+
+		"is needed, the same on every node")
+	f.IntVar(&o.Cluster.PrefixLimit, "prefix-limit", 100_000,
+		"most elections that are open because another voter asked for them")
+	f.DurationVar(&o.Cluster.PrefixIdle, "prefix-idle", 10*time.Minute,
+		"time after which such an election closes here if nobody leads or needs it")
 }
 
 func (o *Options) registerElection(f *pflag.FlagSet) {
@@ -265,9 +268,21 @@ func (o *Options) Resolve() (cluster.Config, error) {
 		c.Faults = fault.New()
 	}
 	var wrong Mistakes
-	c.Election = o.resolveElection(&wrong)
-	c.Prefixes = o.resolvePrefixes(&wrong)
+	wrong = append(wrong, o.resolveTiming(&c.Election.Timing))
+	if o.rule == scouting.RuleNodeOrder.String() {
+		c.Election.Rule = scouting.RuleNodeOrder
+	}
+	wrong.Want(o.rule == c.Election.Rule.String(),
+		"--scouting-rule is %q, but must be default or node-order", o.rule)
 	wrong.Want(o.Hooks.Timeout > 0, "--hook-timeout is %s, but must be positive", o.Hooks.Timeout)
+	wrong.Want(c.Election.PrepareTimeout >= 0 && c.Election.PrepareTimeout < max(o.Shutdown, 1),
+		"--prepare-timeout is %s, but must be 0 or positive, and below --shutdown-timeout, %s",
+		c.Election.PrepareTimeout, o.Shutdown)
+	c.Election.PrepareTimeout = cmp.Or(c.Election.PrepareTimeout, o.Shutdown*4/5)
+	c.Prefixes = map[string]cluster.ElectionConfig{}
+	for _, prefix := range o.prefixes {
+		c.Prefixes[prefix] = c.Election
+	}
 	wrong.Want(o.logFormat == "human" || o.logFormat == "json",
 		"--log-format is %q, but must be human or json", o.logFormat)
 	wrong.Want(hclog.LevelFromString(o.logLevel) != hclog.NoLevel,
@@ -280,22 +295,6 @@ func (o *Options) Resolve() (cluster.Config, error) {
 			"must be another address than --%s-addr: give each a port of its own", a, other[0])
 	}
 	return c, append(wrong, inFlags(c.Validate())).Err()
-}
-
-// resolveElection returns how the node takes part in an election.
-func (o *Options) resolveElection(wrong *Mistakes) cluster.ElectionConfig {
-	*wrong = append(*wrong, o.resolveTiming(&o.Cluster.Election.Timing))
-	e := o.Cluster.Election
-	if o.rule == scouting.RuleNodeOrder.String() {
-		e.Rule = scouting.RuleNodeOrder
-	}
-	wrong.Want(o.rule == e.Rule.String(),
-		"--scouting-rule is %q, but must be default or node-order", o.rule)
-	wrong.Want(e.PrepareTimeout >= 0 && e.PrepareTimeout < max(o.Shutdown, 1),
-		"--prepare-timeout is %s, but must be 0 or positive, and below --shutdown-timeout, %s",
-		e.PrepareTimeout, o.Shutdown)
-	e.PrepareTimeout = cmp.Or(e.PrepareTimeout, o.Shutdown*4/5)
-	return e
 }
 
 // validate adds the mistakes that Config.Validate does not know.
@@ -360,6 +359,9 @@ func inFlags(err error) error {
 	}
 	var errs []error
 	for _, p := range bad.Problems {
+		if strings.HasPrefix(p.Field, "Prefixes[") && !strings.HasSuffix(p.Field, "]") {
+			continue // it is said of Election, which each prefix has
+		}
 		p.Field, p.Want = flagOf(p.Field), strings.NewReplacer(fields...).Replace(p.Want)
 		errs = append(errs, errors.New(p.String()))
 	}
@@ -368,8 +370,8 @@ func inFlags(err error) error {
 
 // flagOf is the flag of a field: Election.Timing.MaxRandomWait has --max-random-wait.
 func flagOf(field string) string {
-	if of, own, found := strings.Cut(strings.TrimPrefix(field, "Prefixes["), "]"); found {
-		return strings.TrimSuffix("--prefixes, "+of+": "+flagOf(strings.TrimPrefix(own, ".")), ": --")
+	if strings.HasPrefix(field, "Prefixes[") {
+		return "--prefixes"
 	}
 	field = strings.TrimPrefix(field, "Election.")
 	switch name, part, _ := strings.Cut(field, "."); name {

@@ -22,6 +22,8 @@ type Spec struct {
 	// Values says that the first node leads, also in that many other elections, and that values
 	// are written: see Writer.
 	Values int
+	// Elections says that every node stands in that many elections.
+	Elections int
 	// Kind and Period are the system's own: which variant, and with which heartbeat
 	// period.
 	Kind   string
@@ -69,6 +71,11 @@ type Writer interface {
 // Grower is a member that can make another node a voter, and returns when it is one.
 type Grower interface {
 	Grow(ctx context.Context, index int) error
+}
+
+// Summer is a member that sums up its elections.
+type Summer interface {
+	Sum() Sums
 }
 
 // Start starts a member. It calls saw with the name of each leader that the library

@@ -6,6 +6,7 @@ import "time"
 const (
 	AskLeads = "leads?"   // answered by Answer
 	HandOver = "handover" // answered by Failed if it fails, or else by nothing
+	Sum      = "sum"      // answered by Summed
 	Watch    = "watch"    // begin to sample Member.Leads
 	Unwatch  = "unwatch"  // answered by one Led for each span of yes, and then by Watched
 	Write    = "write "   // and a Load in JSON: answered by Wrote, or Failed
@@ -23,6 +24,7 @@ const (
 	Led     = "led"     // every sample from From to To was yes
 	Watched = "watched" // no further Led
 	Wrote   = "wrote"   // Took, from From to To
+	Summed  = "summed"  // Sums
 	Worked  = "worked"  // one item, by the node Text, from From to To; Took is that of its flush
 )
 
@@ -33,6 +35,12 @@ type Load struct {
 	For    time.Duration // and at least one value in each place
 }
 
+// Sums is what a node says about its elections.
+type Sums struct {
+	Led, Leaderless int           // that it leads, and in which it knows no leader
+	Opened          time.Duration // opening them took
+}
+
 // Report is what a process says on its standard output, in JSON. Fields that its Kind does
 // not use are zero.
 type Report struct {
@@ -40,6 +48,7 @@ type Report struct {
 	From, To int64 // as Now
 	Yes      bool
 	Took     []time.Duration `json:",omitempty"` // each write
+	Sums     *Sums           `json:",omitempty"`
 	// Text is an error, or a leader: its name. If it may be a process that is gone, a dot and
 	// its Spec.Life follow.
 	Text string

@@ -54,6 +54,9 @@ func run(argument string, start Start) error {
 					write(Report{Kind: Failed, Text: err.Error()})
 				}
 			}()
+		case Sum:
+			sums := member.(Summer).Sum()
+			write(Report{Kind: Summed, Sums: &sums})
 		case Watch:
 			w.begin()
 		case Deadlock:

@@ -15,6 +15,7 @@ import (
 type member struct {
 	*cluster.Node
 	places []*cluster.Election
+	opened time.Duration // opening them took
 }
 
 // Start starts a voter. The spec's kind is a profile, and its period, if any, the
@@ -48,14 +49,15 @@ func Start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := member{n, []*cluster.Election{n.Default()}}
-	for len(m.places) < spec.Values {
+	m, began := member{Node: n, places: []*cluster.Election{n.Default()}}, time.Now()
+	for len(m.places) < max(spec.Values, spec.Elections) {
 		e, err := n.Election(fmt.Sprintf("place-%d", len(m.places)), cfg.Election)
 		if err != nil {
 			return nil, err
 		}
 		m.places = append(m.places, e)
 	}
+	m.opened = time.Since(began)
 	go func() {
 		for leader := range n.Default().Observe(context.Background()) {
 			saw(string(leader.Node))
@@ -78,6 +80,11 @@ func scaled(t elector.Timing, period time.Duration) elector.Timing {
 }
 
 func (m member) Leads() bool { return m.IsLeader() }
+
+func (m member) Sum() node.Sums {
+	sums := m.StatsOf(cluster.Selection{Few: 1}).Sums
+	return node.Sums{Led: sums.Leading, Leaderless: sums.WithoutLeader, Opened: m.opened}
+}
 
 func (m member) Write(ctx context.Context, place int, value []byte) error {
 	_, err := m.places[place].Publish(ctx, value, cluster.PublishOptions{})
