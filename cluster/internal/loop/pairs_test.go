@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
@@ -337,4 +338,43 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// passing is a clock that moves on by a step with each reading.
+type passing struct {
+	clock.Clock
+
+	ahead, step atomic.Int64
+}
+
+func (c *passing) Now() time.Duration {
+	return c.Clock.Now() + time.Duration(c.ahead.Add(c.step.Load()))
+}
+
+// A lease that ends while it is about to be shared is either shared or forgotten: the timer of one
+// without a member would ring for ever.
+func TestALeaseThatEndsMeanwhileIsNotLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc)
+		time.Sleep(40 * time.Second)
+		leads, left := leader(t, all, "first"), []*lease{}
+		leads.view(func(d *Driver) {
+			g := d.groups["first"]
+			end := g.lease.end
+			g.lease.remove(d, g)
+			c.ahead.Store(int64(end.Sub(d.Now())) - 2)
+			c.step.Store(1) // the first reading is right before the end
+			d.share(g)
+			left = slices.DeleteFunc(slices.Clone(d.leases), func(l *lease) bool {
+				return len(l.members) > 0
+			})
+			for _, l := range left { // or the driver would go on with that for ever
+				d.alarms.Drop(l.timer)
+			}
+			c.step.Store(0)
+			c.ahead.Store(0)
+		})
+		require.Empty(t, left)
+	})
 }
