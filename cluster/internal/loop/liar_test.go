@@ -280,8 +280,8 @@ func TestLiesKeepNoLease(t *testing.T) {
 	}
 }
 
-// §16.4: an ack above what was read waits for the changes up to it. If they are read after the lease
-// has ended it does not come back, although the beat was acknowledged in time.
+// §16.4: an ack above what was read waits for the changes up to it. If they are read after the
+// lease has ended it does not come back, although the beat was acknowledged in time.
 func TestAnAckThatWaitsForAChangeKeepsNoLease(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		withLiar(t, nil, func(t *testing.T, all []*member, l *liar) {
