@@ -226,8 +226,8 @@ func (d *Driver) step(g *group, in elector.Input) {
 	}
 }
 
-// bringUpToDate steps a machine with what beats have brought, and what it must know before any other
-// input.
+// bringUpToDate steps a machine with what beats have brought, and with what it must know before any
+// other input.
 func (d *Driver) bringUpToDate(g *group) {
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)

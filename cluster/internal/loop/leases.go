@@ -43,18 +43,18 @@ func (d *Driver) share(g *group) bool {
 			backers = append(backers, s)
 		}
 	}
-	l := d.leaseOf(g.class, voters, backers)
+	l, now := d.leaseOf(g.class, voters, backers), d.Now() // once: an empty lease would ring for ever
 	if l == nil {
 		l = &lease{class: g.class, voters: voters, backers: backers, shared: &guarded.Shared{}}
 		l.timer = guarded.NewTimer[ringer](l)
 		l.end = l.backed(g)
 		l.shared.Set(l.end)
-		if l.end > d.Now() {
+		if l.end > now {
 			d.leases = append(d.leases, l)
 			d.alarms.Set(l.timer, l.end)
 		}
 	}
-	if l.end <= d.Now() {
+	if l.end <= now {
 		return false
 	}
 	g.lease, g.leaseAt = l, len(l.members)
