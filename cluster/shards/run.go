@@ -243,7 +243,7 @@ func (r *runner) lookAround() {
 	if len(mine) == 0 || r.moving > 0 {
 		return
 	}
-	room := min(maxMoves, 1+len(mine)/8) // few of few: others may not see the same loads
+	room := maxMoves
 	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
 		suits := func(i int) int { return cluster.Rendezvous(r.all[i].election.Group(), h.to) }
 		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
@@ -264,9 +264,9 @@ func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
 			loads[id] = 0
 		}
 	}
-	for i := range r.all {
-		if _, counts := loads[r.all[i].leader]; counts {
-			loads[r.all[i].leader]++
+	for i := range r.all { // one that moves is still its old owner's: that move is part of the plan
+		if _, counts := loads[r.all[i].owner]; counts {
+			loads[r.all[i].owner]++
 		}
 	}
 	return r.balance.step(now, loads, r.self)
