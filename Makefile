@@ -32,7 +32,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values bench-many gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values bench-many gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore kept chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -178,6 +178,15 @@ explore: ## search the states of small clusters of the real machine (SEARCH_STAT
 	SEARCH_STATES=$(SEARCH_PAIRS) go test -count=1 -v -timeout 0 ./elector/pair
 	SEARCH_DIVES=$(SEARCH_DIVES) go test -count=1 -v -timeout 0 -run TestDive ./elector
 	SPIN_TIME=$(SPIN_TIME) go test -count=1 -v -timeout 0 -run TestSpin ./elector/spec
+
+KEPT_TIME ?= 10m
+KEPT_STOPS ?= 100
+KEPT_LIVES ?= 1000
+kept: ## measure what is promised, in 40 minutes: over KEPT_LIVES=1000, then with real processes for KEPT_TIME=10m each and KEPT_STOPS=100, and, as root, with packets that the kernel loses
+	KEPT_LIVES=$(KEPT_LIVES) go test -count=1 -v -timeout 0 -run 'AMistakeAMonth|TestLossMovesNoLeader' ./internal/lab/sim ./cluster
+	KEPT_TIME=$(KEPT_TIME) KEPT_STOPS=$(KEPT_STOPS) go test -count=1 -v -timeout 0 -run 'TestTheQualityOfServiceIsKept|TestLossMovesNoLeader' ./cmd/bmqnode
+	unshare -n sh -c 'ip link set lo up && iptables -A INPUT -m statistic --mode random --probability 0.01 -j DROP && \
+		KEPT_LOSS=0 KEPT_TIME=$(KEPT_TIME) go test -count=1 -v -timeout 0 -run TestLossMovesNoLeader ./cmd/bmqnode'
 
 SEARCH_PAIRS ?= 3000000
 SEARCH_DIVES ?= 5000

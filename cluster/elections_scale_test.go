@@ -31,6 +31,8 @@ func TestThreeThousandElectionsOnOneCPU(t *testing.T) {
 		for id, n := range c.nodes() {
 			st := n.Stats()
 			require.Len(t, st.Elections, count+1)
+			require.Equal(t, map[string]uint64{"malformed": 0, "unknown-session": 0, "forged": 0, "old": 0},
+				st.DatagramsDropped)
 			higher, without := 0, 0
 			for _, e := range st.Elections {
 				if e.Group == cluster.DefaultGroup {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/stretchr/testify/require"
 )
 
@@ -522,6 +524,57 @@ func TestRunFuncWaitsWithoutAGoroutine(t *testing.T) {
 		}
 		require.Empty(t, c.Leader("g7"))
 	}, clustertest.Configure(awaitCampaign))
+}
+
+// holding is a clock that can hold up whoever asks it next.
+type holding struct {
+	clock.Clock
+	next atomic.Pointer[chan struct{}] // until that is closed
+}
+
+func (c *holding) Now() time.Duration {
+	if until := c.next.Swap(nil); until != nil {
+		<-*until
+	}
+	return c.Clock.Now()
+}
+
+// The end of ctx and a leadership may come at the same time. Then RunFunc has ended, once, and no
+// work begins. Here whoever gives the campaign up is held up until it has been granted.
+func TestRunFuncEndsOnceIfItIsGrantedAtTheEnd(t *testing.T) {
+	slow := &holding{}
+	clocks := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		if h.Clock = clock.Process(); id == "a" {
+			slow.Clock = h.Clock
+			h.Clock = slow
+		}
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var begun, ended atomic.Int64
+		e := c.Node("a").Default()
+		e.RunFunc(ctx, func(ctx context.Context, l *cluster.Leadership) error {
+			begun.Add(1)
+			return untilToldToStop(ctx, l)
+		}, func(error) { ended.Add(1) })
+		synctest.Wait()
+		require.Zero(t, begun.Load())
+		until := make(chan struct{})
+		goOn := sync.OnceFunc(func() { close(until) })
+		defer goOn()
+		slow.next.Store(&until)
+		cancel()
+		synctest.Wait()
+		require.Nil(t, slow.next.Load(), "somebody gives the campaign up")
+		time.Sleep(election)
+		require.Zero(t, begun.Load())
+		require.True(t, e.IsLeader(), "it was granted meanwhile")
+		goOn()
+		time.Sleep(election)
+		require.Zero(t, begun.Load())
+		require.Equal(t, int64(1), ended.Load())
+		require.False(t, e.IsLeader())
+	}, clustertest.Configure(awaitCampaign), clocks)
 }
 
 func TestRunFuncTellsWhyItEnds(t *testing.T) {

@@ -55,6 +55,9 @@ type Stats struct {
 	// by why: no-prefix (see Config.Prefixes), observer (the sender is no voter), shut (the election
 	// was closed on this node within a minute) or full (Config.PrefixLimit).
 	Uninvited map[string]uint64
+	// DatagramsDropped counts the datagrams at the mesh's port that did not count, by why: malformed,
+	// unknown-session (it may be over), forged, or old (a copy).
+	DatagramsDropped map[string]uint64
 }
 
 // ElectionStats are the figures of one election on a node.
@@ -105,6 +108,7 @@ func (n *Node) StatsOf(sel Selection) Stats {
 		Stalls: m.Stalls.Load(), StoreWrite: Histogram(m.Writes.Snapshot()),
 		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
 		LogLinesLost: n.lines.lost.Load(), Uninvited: map[string]uint64{},
+		DatagramsDropped: n.mesh.DroppedDatagrams(),
 	}
 	for why, count := range n.loop.Uninvited {
 		st.Uninvited[why] = count.Load()

@@ -8,13 +8,14 @@ import (
 
 // Machine is one node's part in one election.
 type Machine struct {
-	cfg    *resolved
-	set    electorate
-	state  state
-	held   []Envelope // wait until the term that they speak for is durable
-	watch  watch      // the detector of the leader that is followed, or was followed last
-	eff    *Effects   // of the running step; machines of one goroutine may share the memory
-	random uint64     // entropy of the running step
+	cfg     *resolved
+	set     electorate
+	state   state
+	held    []Envelope // wait until the term that they speak for is durable
+	watch   watch      // the detector of the leader that is followed, or was followed last
+	eff     *Effects   // of the running step; machines of one goroutine may share the memory
+	random  uint64     // entropy of the running step
+	crowded bool       // see SetCrowded
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.
@@ -239,12 +240,15 @@ func (m *Machine) nextDeadline() Time {
 		return Never
 	}
 	f, c, l := s.Follower, s.Candidate, s.Leader // all zero unless this is the role
-	lease := l.LeaseEnd
+	lease, stand := l.LeaseEnd, f.StandAt
+	if m.crowded && m.IsAboutToStand(s.Now) {
+		stand = 0
+	}
 	if l.Covered && l.BroadcastAt == 0 {
 		lease = 0 // the driver watches it
 	}
 	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(f.RoundEnd),
-		armed(f.StandAt), armed(f.SayAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt),
+		armed(stand), armed(f.SayAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt),
 		armed(lease), armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
 }
 

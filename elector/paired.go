@@ -17,7 +17,8 @@ type Pairing struct {
 // Pairing returns for whom beats may speak. Fresh is whether the node heard the leader in the very
 // step before, and so promised and acknowledged: only then it may join the followed set. The set
 // of a new session would otherwise hold a promise that is older than beats which were answered in
-// it.
+// it. The node leaves the set when it stops to follow (§16.2), not when a promise ends because
+// beats are late: the next one is a promise again.
 func (m *Machine) Pairing() (p Pairing, fresh bool) {
 	s := &m.state
 	f := s.Follower // no leader unless FOLLOWER
@@ -26,7 +27,7 @@ func (m *Machine) Pairing() (p Pairing, fresh bool) {
 		return Pairing{}, false
 	case !m.set.mayVote:
 		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
-	case m.promise().To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
+	case s.Promise.To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
 		return Pairing{}, false
 	}
 	return Pairing{f.Leader, f.LeaderTerm, false},
@@ -131,6 +132,11 @@ func (m *Machine) LeaseFrom(acks []Time) Time {
 	return m.leaseFrom(&s)
 }
 
+// SetCrowded says whether so many elections of this node try to get a leader that this one does not
+// stand when it would: §16.10. IsAboutToStand is true then until a step after the crowd, of which
+// no deadline reminds.
+func (m *Machine) SetCrowded(crowded bool) { m.crowded = crowded }
+
 // IsAboutToStand reports whether this node would stand for election if it were stepped at now.
 func (m *Machine) IsAboutToStand(now Time) bool {
 	f := m.state.Follower // zero unless FOLLOWER
@@ -138,9 +144,13 @@ func (m *Machine) IsAboutToStand(now Time) bool {
 }
 
 // Attempts reports whether this node asks others for their votes: a scouting round or a ballot is
-// open. A candidate that waits for the disk asks nobody yet.
+// open. A candidate that waits for the disk asks nobody yet. For two heartbeat periods it is also
+// true of a new leader for whom beats do not speak yet.
 func (m *Machine) Attempts() bool {
-	return m.state.Candidate.Ballot.Sent || m.state.Follower.Round.IsOpen()
+	s := &m.state
+	young := s.Leader.Since.Add(2 * m.cfg.Timing.HeartbeatBroadcast)
+	return s.Candidate.Ballot.Sent || s.Follower.Round.IsOpen() ||
+		s.Role == Leader && !s.Leader.Covered && s.Now < young && !m.alone()
 }
 
 // said is what an acknowledgement tells besides that the leader was heard.

@@ -48,6 +48,8 @@ func (m *Machine) stand() {
 	}
 	term := m.nextTerm()
 	switch {
+	case m.crowded:
+		f.StandAt = s.Now
 	case !term.Valid():
 		return // out of terms: nobody may propose one
 	case m.cfg.UnsafeNoScouting:

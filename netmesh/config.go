@@ -69,8 +69,9 @@ type Config struct {
 	// 4 s and more: the greatest times. With I for Inactivity:
 	//
 	//	idle time-out     2 I               100 ms to 3 s    a silent or blocked link ends
-	//	ping interval     idle time-out / 3                  while an answer is missing, or
-	//	                                                     round trips are little known
+	//	ping interval     idle time-out / 3                  while round trips are little known
+	//	                  a tenth of that, or two            while an answer is missing for longer
+	//	                  round trips if that is more        than that
 	//	                  at least 1 s                       otherwise
 	//	dial time-out     I / 2              50 ms to 2 s    with the pause after it, a
 	//	longest redial    I / 2              10 ms to 2 s    network that heals is in use after I

@@ -12,6 +12,10 @@ const (
 	firstPings = 8
 	// restPing is the ping interval of a link on which nothing is missing.
 	restPing = time.Second
+	// againIn is the part of the ping interval after which a ping follows one that was not answered,
+	// unless two round trips are longer: 20 of them fit into the idle time-out. Links are not looked
+	// at more often.
+	againIn = 10
 	// mostLate is how often in a row this process may be held up before that excuses a silent
 	// peer no more: a process that is always late must end silent links, too.
 	mostLate = 16
@@ -106,7 +110,7 @@ func (l *link) check(now int64) (next int64) {
 		if missing = now-asked >= ping; missing {
 			next = asked + idle - now
 		} else {
-			next = asked + 2*ping - now
+			next = max(asked+ping-now, ping/againIn)
 		}
 	}
 	every := l.pingEvery(missing)
@@ -114,8 +118,8 @@ func (l *link) check(now int64) (next int64) {
 		l.pingNow.wake()
 		pinged = now
 	}
-	if every == ping {
-		next = min(next, pinged+ping-now)
+	if every <= ping {
+		next = min(next, max(pinged+every-now, ping/againIn))
 	}
 	return next
 }
@@ -129,10 +133,16 @@ func (l *link) expire(setDeadline func(time.Time) error) {
 	}
 }
 
-// pingEvery is the pause between two pings, in nanoseconds.
+// pingEvery is the pause between two pings, in nanoseconds. While an answer is missing it is short,
+// so that a link ends only if very many pings or their answers are lost: a path may lose frames,
+// and beats that go by datagrams do not show that the link works.
 func (l *link) pingEvery(answerMissing bool) int64 {
 	t := &l.m.cfg.times
-	if answerMissing || l.info.Version < version4 || l.meter.newest() < firstPings {
+	switch {
+	case answerMissing:
+		roundTrip, _ := l.meter.read()
+		return int64(min(max(2*roundTrip, t.ping/againIn), t.ping))
+	case l.info.Version < version4 || l.meter.newest() < firstPings:
 		return int64(t.ping)
 	}
 	return int64(max(t.ping, restPing))

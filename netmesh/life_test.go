@@ -54,6 +54,30 @@ func TestSilenceCountsFromTheFirstWordWithoutAnswer(t *testing.T) {
 	}
 }
 
+// While an answer is missing many pings follow each other, unless round trips are long.
+func TestWhoMissesAnAnswerPingsOften(t *testing.T) {
+	for oneWay, want := range map[time.Duration][2]uint64{
+		0: {20, 27}, 50 * time.Millisecond: {9, 16}, 300 * time.Millisecond: {3, 8},
+	} {
+		virtual(t, func(t *testing.T, net *memnet.Network) {
+			net.Delay(func(string, string) time.Duration { return oneWay }, nil)
+			standard := func(c *Config) { c.times = times{} }
+			a, b := start(t, "a", onHost(net), standard), start(t, "b", onHost(net), standard)
+			a.AddPeer("b", "b:7000")
+			time.Sleep(time.Minute)
+			before := a.framesIn()
+			time.Sleep(20 * time.Second)
+			require.LessOrEqual(t, a.framesIn(), before+2*21, "no more than one a second and its answer")
+			before = a.Links()[0].FramesOut
+			cut(net, "a", "b", memnet.Drop)
+			time.Sleep(restPing + 3*time.Second)
+			b.sees(t, "a", "down timeout")
+			pings := a.Links()[0].FramesOut - before
+			require.True(t, want[0] <= pings && pings <= want[1], "%s: %d", oneWay, pings)
+		})
+	}
+}
+
 // The link to a peer that answers stays, however seldom anything is said: a ping follows the last
 // message, which may need no answer.
 func TestALinkOnWhichSomebodySpeaksStays(t *testing.T) {

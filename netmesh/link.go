@@ -77,7 +77,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
 		resettable: resettable(h.raw), encrypted: h.shown != nil,
 		frames: h.frames, dec: h.dec, enc: h.enc,
-		ready: newWaker(), noted: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
+		ready: newWaker(), noted: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 3*againIn),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 		inbox: inbox{some: newWaker()},
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,7 +91,7 @@ func TestBeatsFallBackToTheStream(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, early %t", name, early), func(t *testing.T) {
 				virtual(t, func(t *testing.T, net *memnet.Network) {
 					a, b := pairOn(t, net)
-					seq := 1
+					seq, number := 1, a.session("b")
 					say := func(n int) { rally(t, a, b, uint64(seq), n); seq += n }
 					if !early {
 						say(10)
@@ -119,6 +120,7 @@ func TestBeatsFallBackToTheStream(t *testing.T) {
 					say(20)
 					require.LessOrEqual(t, frames(a), before+most)
 					require.Equal(t, events("beat %d", seq-20, 20), last(b.all("a"), 20))
+					require.Equal(t, number, a.session("b"), "the link stayed")
 				})
 			})
 		}
@@ -417,37 +419,67 @@ func (c deaf) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Beats say nothing about the stream: it ends when its pings are not answered: §16.9.
+// Beats say nothing about the stream: it ends when its pings are not answered (§16.9), whichever of
+// its directions is dead. Who needs it learns that within the idle time-out, and the others with
+// the next ping. Neither end takes part in the session after that.
 func TestBeatsDoNotVouchForTheStream(t *testing.T) {
-	virtual(t, func(t *testing.T, hosts *memnet.Network) {
-		var lost atomic.Bool
-		host := hosts.Host("b")
-		through := &through{Network: host, wrap: func(c net.Conn) net.Conn { return deaf{c, &lost} }}
-		a := start(t, "a", onHost(hosts))
-		b := start(t, "b", onHost(hosts), func(c *Config) {
+	for _, dead := range []string{"a", "b", "ab"} {
+		for _, says := range []bool{true, false} {
+			for name, edit := range map[string]func(*Config){
+				"fast": fast, "slow": func(c *Config) { c.times = times{} },
+			} {
+				t.Run(fmt.Sprintf("%s, dead %s, says %t", name, dead, says), func(t *testing.T) {
+					virtual(t, func(t *testing.T, hosts *memnet.Network) {
+						aloneDead(t, hosts, dead, says, edit)
+					})
+				})
+			}
+		}
+	}
+}
+
+// aloneDead lets the stream from some nodes die while datagrams go on.
+func aloneDead(t *testing.T, hosts *memnet.Network, dead string, says bool, edit func(*Config)) {
+	var lost [2]atomic.Bool
+	var both [2]*node
+	for i, id := range []nodeID{"a", "b"} {
+		host := hosts.Host(string(id))
+		dies := func(c net.Conn) net.Conn { return deaf{c, &lost[i]} }
+		both[i] = start(t, id, onHost(hosts), edit, func(c *Config) {
 			c.Network = struct {
 				Network
 				PacketNetwork
-			}{through, host}
+			}{&through{Network: host, wrap: dies}, host}
 		})
-		a.AddPeer("b", "b:7000")
-		synctest.Wait()
-		rally(t, a, b, 1, 10)
-		require.Equal(t, BeatsDatagrams, a.status().Beats)
-		lost.Store(true)
-		began, seq := time.Now(), uint64(11)
-		for a.status().Up && time.Since(began) < time.Minute {
-			if b.linkTo("a") != nil {
-				a.Beat("b", a.session("b"), beat(seq))
-				b.Beat("a", b.session("a"), beat(seq))
-			}
-			seq++
-			time.Sleep(100 * time.Millisecond)
+	}
+	a, b := both[0], both[1]
+	a.AddPeer("b", "b:7000")
+	time.Sleep(10 * time.Second)
+	rally(t, a, b, 1, 10)
+	require.Equal(t, BeatsDatagrams, a.status().Beats)
+	limit := a.cfg.derivedTimes().idle + time.Millisecond
+	for i, n := range both {
+		other := both[1-i].cfg.Node
+		if lost[i].Store(strings.Contains(dead, string(n.cfg.Node))); !says {
+			continue
 		}
-		require.Equal(t, "down timeout", last(a.all("b"), 1)[0])
-		require.Less(t, time.Since(began), 2*a.cfg.derivedTimes().idle)
-		require.Greater(t, a.count("b", "beat 15"), 0, "they came all the time")
-	})
+		require.True(t, n.Send(other, "g", ack(1)))
+	}
+	if !says || dead != "ab" { // who hears the other end's pings leaves it to that one
+		limit += restPing + a.cfg.derivedTimes().ping/againIn
+	}
+	began, number := time.Now(), a.session("b")
+	for seq := uint64(11); a.linkTo("b") != nil || b.linkTo("a") != nil; seq++ {
+		require.Less(t, time.Since(began), limit)
+		a.Beat("b", number, beat(seq))
+		b.Beat("a", number, beat(seq))
+		time.Sleep(time.Millisecond)
+	}
+	require.Contains(t, append(a.all("b"), b.all("a")...), "down timeout")
+	for _, told := range [][]string{a.all("b"), b.all("a")} {
+		require.Contains(t, told, "beat 15", "they came all the time")
+		require.Contains(t, last(told, 1)[0], "down")
+	}
 }
 
 // Nothing that is lost, copied or reordered makes a beat or an ack count twice, or one that was

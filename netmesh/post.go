@@ -89,6 +89,9 @@ const (
 	BeatsDatagrams = "datagrams"
 )
 
+// NoDatagrams is LinkStatus.BeatsWhy where no datagrams are meant to be sent.
+const NoDatagrams = "the network of the program has no datagrams"
+
 // beats fills in how beats and acks go to the other end, and why.
 func (l *link) beats(s *LinkStatus) {
 	p := &l.pairs

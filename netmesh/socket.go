@@ -67,7 +67,7 @@ func (m *Mesh) listenPackets() {
 	s.links = map[uint64]*link{}
 	network, ok := m.cfg.Network.(PacketNetwork)
 	if !ok {
-		s.why = errors.New("the network of the program has no datagrams")
+		s.why = errors.New(NoDatagrams)
 		return
 	}
 	conn, err := network.ListenPacket(addr)

@@ -34,10 +34,10 @@ func (f *Follower) Term(group string) lsn.Term { return f.set[group].term }
 func (f *Follower) Revision() uint64 { return f.revision }
 
 // Times are when the newest beat came, and since when the other end has not read a change.
-func (f *Follower) Times() [2]elector.Time { return [2]elector.Time{f.heard, f.unreadAt} }
+func (f *Follower) Times() [2]elector.Time { return [2]elector.Time{f.heard, f.readAt} }
 
 // Counts are the sequence of the newest beat, and the revision that was not read.
-func (f *Follower) Counts() [2]uint64 { return [2]uint64{f.sequence, f.unread} }
+func (f *Follower) Counts() [2]uint64 { return [2]uint64{f.sequence, f.read} }
 
 // ForgetBeats lets the follower take the beats again that came before: a broken rule.
 func (f *Follower) ForgetBeats() { f.sequence = 0 }

@@ -18,8 +18,8 @@ type Follower struct {
 	hash     uint64
 	sequence uint64       // of the newest beat
 	heard    elector.Time // when that came; 0 before the first
-	unread   uint64       // a revision that the other end had not read ...
-	unreadAt elector.Time // ... at that time
+	read     uint64       // the revision that the other end has read ...
+	readAt   elector.Time // ... since, or at which it had read all
 }
 
 type followed struct {
@@ -85,17 +85,14 @@ func (f *Follower) Differs(b Beat) bool {
 	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
 }
 
-// Unread takes a beat that came at now, and returns for how long its sender has not read a change
-// that was sent before. The link delivers nothing then, or has lost the change, whatever beats say:
-// §16.9.
+// Unread takes a beat that came at now, and returns for how long its sender has read nothing
+// although changes were sent. The link delivers nothing then, or has lost a change, whatever beats
+// say: §16.9.
 func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
-	if b.Revision >= f.unread {
-		f.unread, f.unreadAt = f.revision, now
+	if b.Revision != f.read || b.Revision >= f.revision {
+		f.read, f.readAt = b.Revision, now
 	}
-	if b.Revision >= f.revision {
-		return 0
-	}
-	return now.Sub(f.unreadAt)
+	return now.Sub(f.readAt)
 }
 
 // Heard is when the newest beat came, by which this node has promised all elections of the set that

@@ -85,8 +85,8 @@ func (l *Leader) Beat(now elector.Time, period, late time.Duration) Beat {
 }
 
 // Acked takes an ack in any order: §16.4. One above the revision that was read waits until the
-// link has come so far: see Count. The result is false for the echo of a beat that was never sent, which
-// changes nothing.
+// link has come so far: see Count. The result is false for the echo of a beat that was never sent,
+// which changes nothing.
 func (l *Leader) Acked(a Ack) bool {
 	if a.Sequence == 0 || a.Sequence > l.sequence || a.SentAt > l.sent {
 		return false

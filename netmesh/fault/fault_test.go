@@ -111,6 +111,21 @@ func TestOneWayCut(t *testing.T) {
 	})
 }
 
+// Who misses an answer pings again soon, so that a link on which nobody speaks outlives the loss of
+// many pings and answers.
+func TestLossEndsNoLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, faults, _ := pair(t, "a")
+		faults.Loss("b", 0.4)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"up"}, a.told())
+		require.Equal(t, []string{"up"}, b.told())
+		faults.Loss("b", 1)
+		time.Sleep(time.Second + idle + time.Millisecond)
+		require.Equal(t, []string{"up", "down timeout"}, b.told()[:2])
+	})
+}
+
 // TestFaultsHoldForDatagrams, which would go round a cut otherwise. The stream does not carry them
 // after the first one.
 func TestFaultsHoldForDatagrams(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
-	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -100,12 +99,12 @@ func (l *Loop) drive(d *Driver) {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		var sweep <-chan struct{}
-		if len(d.sweep) > 0 {
-			sweep = always
+		var more <-chan struct{}
+		if len(d.sweep) > 0 || events > 1 {
+			more = always
 		}
 		select {
-		case <-sweep:
+		case <-more:
 			d.Hooks.Gate()
 			d.sweepSome()
 		case e := <-l.inbox:
@@ -131,15 +130,20 @@ const batch = 64
 
 // read handles an event, and those that wait behind it, up to most.
 func (l *Loop) read(d *Driver, e *event, due time.Duration, most int) {
-	for ; ; *e = <-l.inbox {
+	for ; most > 0; most-- {
 		d.Hooks.Gate()
 		d.taken(e, due)
 		d.listenFirst()
 		d.handle(e)
-		if most--; most == 0 || len(l.inbox) == 0 {
+		if most == 1 {
 			return
 		}
 		due = math.MaxInt64 // the wait of the tick is counted
+		select {
+		case *e = <-l.inbox:
+		default:
+			return
+		}
 	}
 }
 
@@ -173,84 +177,6 @@ func (d *Driver) nextDue() elector.Time {
 		next = min(next, d.pulledAt.Add(askAfter))
 	}
 	return next
-}
-
-// lateFrom is how late a tick must be to count as held up. Timers are usually late by less.
-const lateFrom = time.Millisecond
-
-// listenFirst is called before the driver does something. Detectors and elections whose ticks are
-// late, except where this node leads, learn that the driver was held up: they read the messages that
-// wait before they give a leader up. Each deadline is put off only once, so an inbox that is never
-// empty delays nothing for ever.
-func (d *Driver) listenFirst() {
-	d.awake = d.Now()
-	if d.awake.Sub(d.alarms.Next()) < lateFrom {
-		return
-	}
-	for _, t := range slices.Clone(d.alarms) {
-		if w, watches := t.Owner.(*watcher); watches {
-			w.listenFirst(d, d.awake)
-		}
-	}
-}
-
-// excuse is listenFirst for one election, before any other input.
-func (d *Driver) excuse(g *group) {
-	late := d.awake.Sub(g.tick.At)
-	if late < lateFrom || !g.tick.Set() || g.tick.At == g.putOff || g.leadTerm != 0 {
-		return
-	}
-	d.quality.HeldUp(d.awake, late)
-	d.stepOnce(g, elector.HeldUp{For: late})
-	g.putOff = g.tick.At
-}
-
-// tick steps machines whose ticks are due, a batch at most, and reports whether these were all. A
-// leader's machine first learns the newest LSN that the application issued, so that the next
-// heartbeat carries it.
-func (d *Driver) tick() (all bool) {
-	now := d.Now()
-	d.ring(now)
-	for n := 0; n < batch && d.ticks.Next() <= now; n++ {
-		g := d.ticks[0].Owner
-		if d.waitsInLine(g) {
-			continue
-		}
-		d.tellIssued(g)
-		d.step(g, elector.Tick{})
-	}
-	d.pullAll()
-	return d.ticks.Next() > now
-}
-
-func (d *Driver) ring(now elector.Time) {
-	for d.alarms.Next() <= now {
-		t := d.alarms[0]
-		t.Owner.ring(d, t.At)
-	}
-}
-
-// endLeases steps the machines of leaders whose leases have ended.
-func (d *Driver) endLeases() {
-	now := d.Now()
-	d.ring(now)
-	for _, t := range d.ticks.Due(now) {
-		d.endLease(t.Owner, now)
-	}
-}
-
-func (d *Driver) endLease(g *group, now elector.Time) {
-	if g != nil && g.leadTerm != 0 && g.machine.Lease().End <= now {
-		d.step(g, elector.Tick{})
-	}
-}
-
-// tellIssued tells a leader's machine the newest LSN that the application issued.
-func (d *Driver) tellIssued(g *group) {
-	if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
-		g.issued = newest
-		d.step(g, elector.Issued{LSN: newest})
-	}
 }
 
 // stepAll steps every machine with the same input.
@@ -302,6 +228,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 // bringUpToDate steps a machine with what beats have brought.
 func (d *Driver) bringUpToDate(g *group) {
 	d.excuse(g)
+	d.measured(g)
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
 	}
@@ -328,6 +255,7 @@ func (d *Driver) bringUpToDate(g *group) {
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
 	d.Recorder.Step(g.Name, g.Config, in)
+	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
 		d.showStep(g, in, &e)
@@ -365,13 +293,11 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	d.noteLeads(g, ledIn)
 	d.noteAttempt(g)
 	d.pair(g)
-	switch busy := len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0; {
-	case !watched, busy && g.machine.Quiet(): // nobody watches the lease; a request waits for steps
+	switch {
+	case !watched, g.busy() && g.machine.Quiet(): // nobody watches the lease, or a request waits
 		d.stepOnce(g, elector.Covered{})
-	case covered && !busy:
-		d.stepOnce(g, elector.Covered{All: true})
-		g.quiet.Store(true)
-		d.tellIssued(g) // before quiet was set
+	case covered:
+		d.cover(g)
 	}
 	d.join(g, joined)
 }
@@ -466,45 +392,4 @@ func (d *Driver) end(why error) {
 		d.stepRequests(t.Owner)
 	}
 	close(d.done)
-}
-
-// taken measures how long an event was in the inbox. If a tick was due before, it also measures
-// for how long: the event goes first, and its step may do the work of the tick.
-func (d *Driver) taken(e *event, due time.Duration) {
-	now := d.Measure.Age()
-	if e.posted != 0 {
-		d.Measure.Waits.Observe((now - e.posted).Seconds())
-	}
-	if now > due {
-		d.Measure.Waits.Observe((now - due).Seconds())
-		d.held(now - due)
-	}
-}
-
-// heldFrom is how late the driver must be for a record: half a heartbeat of the article's timers.
-const heldFrom = 250 * time.Millisecond
-
-// held counts and records that the driver is late, as in a process that was stopped. It does so
-// once for a tick.
-func (d *Driver) held(late time.Duration) {
-	next := d.nextDue()
-	if next == d.heldAt {
-		return
-	}
-	d.heldAt = next
-	usual := time.Duration(elector.Never)
-	switch {
-	case len(d.ticks) > 0 && next == d.ticks[0].At:
-		usual = d.ticks[0].Owner.Config.Timing.HeartbeatBroadcast
-	case len(d.alarms) > 0 && next == d.alarms[0].At:
-		usual = d.alarms[0].Owner.usual()
-	}
-	if late >= usual/2 {
-		d.Measure.Stalls.Add(1)
-	}
-	if late >= heldFrom {
-		d.Recorder.Record(recording.Record{
-			Kind: recording.Held, Seconds: late.Seconds(), AtMost: (d.Measure.Age() - d.rested).Seconds(),
-		})
-	}
 }

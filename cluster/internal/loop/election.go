@@ -317,7 +317,6 @@ func (d *Driver) enter(g *group) {
 	})
 	d.noteVoters(g)
 	d.join(g, sortedKeys(d.up))
-	d.measured(g)
 }
 
 // leave cleans up after the end of an election on this node.

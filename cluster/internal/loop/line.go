@@ -1,42 +1,37 @@
 package loop
 
-import "github.com/bmqelect/bmqelect/elector"
-
 // attemptsAtOnce, §16.10, is how many elections of this node try to get a leader at a time: a
-// round or a ballot is open. When a node dies that led very many, all of them want to. Their
-// messages would wait for each other until rounds time out, and no attempt would succeed.
+// round or a ballot is open, or its leader is not known to all yet. When a node dies that led very
+// many, all of them want to. Their messages would wait for each other until rounds time out, and
+// no attempt would succeed.
 const attemptsAtOnce = 256
 
-// waitsInLine reports whether an election is to wait until others have been decided, although it is
-// its turn to stand.
-func (d *Driver) waitsInLine(g *group) bool {
-	if d.attempts < attemptsAtOnce || !g.machine.IsAboutToStand(d.Now()) {
-		return false
+// crowded reports whether an election is not to begin an attempt.
+func (d *Driver) crowded(g *group) bool { return d.attempts >= attemptsAtOnce && !g.attempts }
+
+// noteAttempt counts the attempts after a step. An election that could not stand waits in line, and
+// the next one in line stands if it can.
+func (d *Driver) noteAttempt(g *group) {
+	now := d.Now()
+	switch attempts := g.machine.Attempts(); {
+	case attempts && !g.attempts:
+		g.attempts = true
+		d.attempts++
+	case !attempts && g.attempts:
+		g.attempts = false
+		d.attempts--
 	}
-	if !g.inLine {
+	if !g.inLine && g.machine.IsAboutToStand(now) {
 		g.inLine = true
 		d.line = append(d.line, g)
 	}
-	d.ticks.Set(g.tick, elector.Never)
-	return true
-}
-
-// noteAttempt counts the attempts after a step, and lets the next in line stand.
-func (d *Driver) noteAttempt(g *group) {
-	switch now := g.machine.Attempts(); {
-	case now && !g.attempts:
-		d.attempts++
-	case !now && g.attempts:
-		d.attempts--
-	}
-	g.attempts = g.machine.Attempts()
 	for d.attempts < attemptsAtOnce && len(d.line) > 0 {
 		next := d.line[0]
 		d.line[0] = nil
 		d.line = d.line[1:]
 		next.inLine = false
-		if next.tick.Set() && next.machine.IsAboutToStand(d.Now()) {
-			d.ticks.Set(next.tick, d.Now())
+		if next.tick.Set() && next.machine.IsAboutToStand(now) {
+			d.ticks.Set(next.tick, now)
 			return // it attempts with its tick, or lets the next one follow
 		}
 	}

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -141,18 +140,9 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 				d.quality.RoundTrip(link.Peer.Node, link.RTT)
 			}
 		}
-		if maps.EqualFunc(trips, d.trips, alike) {
-			return // there may be many elections to tell
-		}
 		d.trips, d.majority = trips, majority{}
-		for _, t := range slices.Clone(d.ticks) {
-			d.measured(t.Owner)
-		}
 	})
 }
-
-// alike reports whether two round trips differ so little that it is not worth to tell.
-func alike(a, b time.Duration) bool { return (a - b).Abs() <= b/8 }
 
 // majority is the newest round trip to a majority of some voters.
 type majority struct {
@@ -160,9 +150,12 @@ type majority struct {
 	trip time.Duration
 }
 
-// measured tells an election the round trip to a majority of its voters. It needs only the order of
-// magnitude: small changes are not worth a step.
+// measured tells an election that goes by turns the round trip to a majority of its voters, before
+// any other input. It needs only the order of magnitude: small changes are not worth a step.
 func (d *Driver) measured(g *group) {
+	if !g.inTurn() {
+		return
+	}
 	if voters := g.machine.Electorate(); !slices.Equal(voters, d.majority.of) {
 		var trips []time.Duration
 		for _, voter := range voters {
@@ -177,9 +170,7 @@ func (d *Driver) measured(g *group) {
 		return
 	}
 	g.roundTrip = now
-	if g.inTurn() {
-		d.step(g, elector.Measured{RoundTrip: now})
-	}
+	d.stepOnce(g, elector.Measured{RoundTrip: now})
 }
 
 // LongestPromise is the longest time for which a promise to a leader binds, over all elections.

@@ -1,13 +1,13 @@
 package loop
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -20,13 +20,14 @@ type session struct {
 	number   uint64
 	follows  *pair.Follower // what is followed here; the peer leads it
 	watchers []*watcher     // of the peer, one for each class of elections that are followed
-	joined   []*group       // joined the set, and wait for a beat to be carried
 	leads    *pair.Leader   // what the peer follows; this node leads it
 	beat     *guarded.Timer[ringer]
 	period   time.Duration // of the beats to the peer
 	wanted   time.Duration // the longest that the peer needs; 0 for any
 	slowFrom elector.Time  // since when a longer period would do; 0: it would not
 	anew     bool          // the peer was told to begin anew, and has not yet
+	emptied  elector.Time  // when the followed set was emptied
+	empty    bool          // it is to be emptied with the next beat
 	over     bool          // nothing of it counts any more, except what was promised
 }
 
@@ -59,7 +60,7 @@ func (d *Driver) closeSession(peer elector.NodeID) {
 		return
 	}
 	delete(d.sessions, peer)
-	s.over, s.joined = true, nil
+	s.over = true
 	d.alarms.Drop(s.beat)
 	for _, w := range s.watchers {
 		d.alarms.Drop(w.timer)
@@ -125,15 +126,16 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairing, g.carried = next, p, false
 	if next == nil {
+		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
+			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
+		}
 		return
 	}
 	if c, changed := next.follows.Join(g.Name, p.Term, p.Observes); changed {
 		d.Mesh.Change(next.peer, next.number, []pair.Change{c})
 	}
-	if next.watcher(d, g.class).hears {
+	if next.watcher(d, g.class).hears { // else the machine watches the leader until beats come
 		g.carried, g.heard = true, 0
-	} else { // the machine watches the leader until a beat shows that beats come
-		next.joined = append(next.joined, g)
 	}
 }
 
@@ -149,8 +151,11 @@ func (l *Loop) Beaten(peer elector.NodeID, number uint64, b pair.Beat, age time.
 
 // beaten promises all that is followed, then answers: §16.3.
 func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
-	if s.follows.Differs(b) {
+	differs := s.follows.Differs(b)
+	if differs {
 		d.countAnomaly("beat-differs", s.peer)
+	}
+	if differs || s.empty {
 		d.beginAnew(s)
 		return
 	}
@@ -166,23 +171,31 @@ func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 		}
 	}
 	d.noteQuality(s, b, at)
+	began := false
 	for _, w := range s.watchers {
+		heard := w.hears
 		w.heard(d, b, at)
+		began = began || w.hears && !heard
 		if wanted := w.machine.Wanted(); wanted != 0 && (a.Wanted == 0 || wanted < a.Wanted) {
 			a.Wanted = wanted
 		}
 	}
 	d.Mesh.Ack(s.peer, s.number, a)
-	joined := s.joined
-	s.joined = nil
-	for _, g := range joined {
-		if g.session == s && !g.carried {
-			g.carried, g.heard = true, 0
-			d.bringUpToDate(g)
-		}
+	if began {
+		d.carryJoined(s)
 	}
 	if d.Hooks.Stepped != nil {
 		d.showBeat(s)
+	}
+}
+
+// carryJoined lets beats speak for the elections that joined the set before any came.
+func (d *Driver) carryJoined(s *session) {
+	for _, name := range s.follows.Groups() {
+		if g := d.groups[name]; g != nil && g.session == s && !g.carried && s.watcher(d, g.class).hears {
+			g.carried, g.heard = true, 0
+			d.bringUpToDate(g)
+		}
 	}
 }
 
@@ -241,34 +254,49 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 	}
 }
 
-// Changed takes changes of what the peer follows, and words of the peer that it does not lead.
+// Changed takes changes of what the peer follows, and words of the peer that it does not lead. A
+// frame may have ten thousand. It waits for the driver: a peer that sends very many holds up its
+// own link, not the inbox of all.
 func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change) {
-	l.later(func(d *Driver) {
-		s := d.sessionOf(peer, number)
-		for i := 0; s != nil && !s.over && i < len(changes); i++ {
-			d.changed(s, changes[i])
-		}
-		if s != nil && s.leads.Waits() {
-			d.endLeases()
-			before := s.leads.Counted()
-			s.leads.Count()
-			d.noteCounted(s, before)
-		}
-	})
+	for some := range slices.Chunk(changes, batch) {
+		_ = l.Do(context.Background(), func(d *Driver) error {
+			s := d.sessionOf(peer, number)
+			for i := 0; s != nil && !s.over && i < len(some); i++ {
+				d.changed(s, some[i])
+			}
+			if s != nil && s.leads.Waits() {
+				d.endLeases()
+				before := s.leads.Counted()
+				s.leads.Count()
+				d.noteCounted(s, before)
+			}
+			return nil
+		})
+	}
 }
 
 // beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their
-// leader themselves until they hear it in a heartbeat and join again.
+// leader themselves until they hear it in a heartbeat and join again. All that costs a step of each
+// election, so it is done once a heartbeat period at most, whatever the peer says.
 func (d *Driver) beginAnew(s *session) {
-	old := s.follows.Groups()
+	soon := s.follows.Len() > 0
+	for _, w := range s.watchers {
+		soon = soon && d.Now() < s.emptied.Add(w.usual())
+	}
+	if s.empty = soon; soon {
+		return
+	}
+	if s.follows.Len() > 0 {
+		s.emptied = d.Now()
+	}
 	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
-	for _, name := range old {
-		if g := d.groups[name]; g != nil && g.session == s {
+	d.tellAll(func(d *Driver, g *group) {
+		if g.session == s {
 			d.bringUpToDate(g)
 			g.session, g.pairing, g.carried = nil, elector.Pairing{}, false
 			d.step(g, elector.LinkUp{Peer: s.peer})
 		}
-	}
+	})
 }
 
 // changed takes one change.
@@ -282,10 +310,10 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		return
 	case pair.Empty:
 		s.anew = false
-		s.leads.Look(s.leads.Len(), func(name string, _ lsn.Term) { d.uncover(name) })
+		d.emptied(s)
 	}
 	d.endLease(d.groups[c.Group], d.Now()) // before acks count for it because it is followed
-	if !s.leads.Read(c) {
+	if d.crowds(s, c) || !s.leads.Read(c) {
 		if !s.anew { // once, until it does
 			s.anew = true
 			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Begin}})
@@ -295,6 +323,10 @@ func (d *Driver) changed(s *session, c pair.Change) {
 	switch c.What {
 	case pair.Join, pair.Observe:
 		d.checkLed(s, c.Group, c.Term)
+		if g := d.groups[c.Group]; g != nil && g.leadTerm == c.Term {
+			d.bringUpToDate(g)
+			d.coverIfTold(g)
+		}
 		if !s.beat.Set() || s.beat.At == elector.Never {
 			d.schedule(s, d.beatPeriod(s))
 			s.ring(d, d.Now()) // the first beat lets elections be carried
@@ -302,6 +334,33 @@ func (d *Driver) changed(s *session, c pair.Change) {
 	case pair.Leave:
 		d.uncover(c.Group)
 	}
+}
+
+// mostUnknown is how many elections a mirror may have in addition to as many as this node has. The
+// peer may follow one that was closed here a moment ago.
+const mostUnknown = 1024
+
+// crowds reports whether a change would make a mirror too large. It counts as lost then.
+func (d *Driver) crowds(s *session, c pair.Change) bool {
+	return (c.What == pair.Join || c.What == pair.Observe) && d.groups[c.Group] == nil &&
+		s.leads.Len() >= len(d.groups)+mostUnknown
+}
+
+// emptied lets the leaders whom the peer followed send heartbeats again. Until they do, the acks
+// that it gave them count, and no later ones.
+func (d *Driver) emptied(s *session) {
+	leads := *s.leads
+	before := &session{peer: s.peer, identity: s.identity, leads: &leads, over: true}
+	for _, l := range d.leases {
+		if i := slices.Index(l.backers, s); i >= 0 {
+			l.backers[i] = before
+		}
+	}
+	d.tellAll(func(d *Driver, g *group) {
+		if leads.Follows(g.Name, g.leadTerm) {
+			d.uncover(g.Name)
+		}
+	})
 }
 
 // disowned lets an election follow no more who said that it does not lead in that term. If that
@@ -334,16 +393,46 @@ func (d *Driver) checkLed(s *session, name string, term lsn.Term) {
 // heartbeat sends a heartbeat that tells nothing new to the members to whom no beats say that this
 // node leads. It reports whether there are none: the leader needs no heartbeats then.
 func (d *Driver) heartbeat(g *group, m *elector.Message) (covered bool) {
-	covered, records := true, m.Record != (lsn.LSN{})
+	covered = true
 	for peer := range d.up {
-		s := d.sessions[peer]
 		// Who has no vote asks for the record at each heartbeat, until it has it.
-		if s == nil || !s.leads.Follows(g.Name, m.Term) || records && s.leads.Observes(g.Name) {
+		if s := d.sessions[peer]; !s.tells(g, m.Term, m.Record != (lsn.LSN{})) {
 			covered = false
 			d.Mesh.Send(peer, g.Name, *m)
 		}
 	}
 	return covered
+}
+
+// tells reports whether beats of a session tell the peer that this node leads in term. They tell
+// nobody without a vote of a record.
+func (s *session) tells(g *group, term lsn.Term, record bool) bool {
+	return s != nil && s.leads.Follows(g.Name, term) && !(record && s.leads.Observes(g.Name))
+}
+
+// coverIfTold lets a leader be quiet as soon as beats tell all members that it leads.
+func (d *Driver) coverIfTold(g *group) {
+	for peer := range d.up {
+		if !d.sessions[peer].tells(g, g.leadTerm, g.newest != (lsn.LSN{})) {
+			return
+		}
+	}
+	d.cover(g)
+}
+
+// cover lets a leader be quiet, unless a request waits for its steps.
+func (d *Driver) cover(g *group) {
+	if g.busy() {
+		return
+	}
+	d.stepOnce(g, elector.Covered{All: true})
+	g.quiet.Store(true)
+	d.tellIssued(g) // before quiet was set
+}
+
+// busy reports whether a request waits for steps.
+func (g *group) busy() bool {
+	return len(g.writes)+len(g.changes)+len(g.confirms.waiting)+len(g.handovers) > 0
 }
 
 // noteLeads counts the leaderships of a class, and tells those who follow one that has ended:
@@ -361,82 +450,6 @@ func (d *Driver) noteLeads(g *group, before lsn.Term) {
 		if before != 0 && s.leads.Follows(g.Name, before) {
 			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: g.Name, Term: before}})
 		}
-	}
-}
-
-// looksFor is the least number of elections at which each beat looks, so that what is followed and
-// not led is found even if a program is wrong.
-const looksFor = 16
-
-func (s *session) usual() time.Duration { return s.period }
-
-// ring sends the next beat: §16.1, §16.8.
-func (s *session) ring(d *Driver, due elector.Time) {
-	if s.leads.Len() == 0 {
-		d.alarms.Set(s.beat, elector.Never)
-		return
-	}
-	now := d.Now()
-	d.slowDown(s)
-	next := (now/elector.Time(s.period) + 1) * elector.Time(s.period)
-	late := max(now.Sub(due), 0).Truncate(time.Microsecond)
-	d.Mesh.Beat(s.peer, s.number, s.leads.Beat(now, s.period, late))
-	d.alarms.Set(s.beat, next)
-	s.leads.Look(looksFor+s.leads.Len()/128, func(name string, term lsn.Term) {
-		d.checkLed(s, name, term)
-	})
-}
-
-// beatPeriod is the shortest period of heartbeats among the elections that this node leads, or what
-// the peer needs, if that is shorter.
-func (d *Driver) beatPeriod(s *session) time.Duration {
-	period := time.Duration(0)
-	for c, n := range d.led {
-		p := c.Timing.HeartbeatBroadcast
-		if limits := c.Timing.Periods(); c.QoS != (detector.QoS{}) && s.wanted != 0 {
-			p = min(max(s.wanted, limits.Shortest), p)
-		}
-		if n > 0 && (period == 0 || p < period) {
-			period = p
-		}
-	}
-	if period == 0 {
-		period = elector.Article().HeartbeatBroadcast // it leads none of what the peer follows: §16.8
-	}
-	return period
-}
-
-// schedule makes the period of beats shorter at once.
-func (d *Driver) schedule(s *session, period time.Duration) {
-	s.period, s.slowFrom = d.beatPeriod(s), 0
-	if s.wanted == 0 {
-		s.period = period
-	}
-	next := (d.Now()/elector.Time(s.period) + 1) * elector.Time(s.period)
-	if !s.beat.Set() || s.beat.At > next {
-		d.alarms.Set(s.beat, next)
-	}
-}
-
-// slowWindow is for how many periods a longer one must do before it is taken, and slowBy how much
-// longer it must be: peers adapt to every change (§14.4).
-const (
-	slowWindow = 30
-	slowBy     = 1.25
-)
-
-// slowDown takes a longer period once it has sufficed for long, and a shorter one at once.
-func (d *Driver) slowDown(s *session) {
-	p, now := d.beatPeriod(s), d.Now()
-	switch {
-	case p < s.period:
-		s.period, s.slowFrom = p, 0
-	case float64(p) <= slowBy*float64(s.period):
-		s.slowFrom = 0
-	case s.slowFrom == 0:
-		s.slowFrom = now
-	case now >= s.slowFrom.Add(slowWindow*p):
-		s.period, s.slowFrom = p, 0
 	}
 }
 

@@ -248,54 +248,114 @@ func TestAMirrorThatDiffersIsFound(t *testing.T) {
 }
 
 // §16.6: the detector of the pair suspects a leader that is silent, in all elections that it
-// carries.
+// carries. What else happens to an election meanwhile changes nothing, also when its promise has
+// ended already. One that has left the set watches its leader itself.
 func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		elections := numbered(20)
-		net := memnet.New()
-		all := meet(t, net, abc, elections...)
-		time.Sleep(40 * time.Second)
-		dead := leader(t, all, elections[0])
-		led := slices.DeleteFunc(elections, func(e string) bool { return leader(t, all, e) != dead })
-		net.Host(string(dead.id)).Stop()
-		time.Sleep(elector.Article().Inactivity() + elector.Article().HeartbeatBroadcast)
+	for name, meanwhile := range map[string]func(*Driver, *group){
+		"nothing happens": func(*Driver, *group) {},
+		"steps": func(d *Driver, g *group) {
+			d.step(g, elector.Tick{})
+			follows := g.machine.State().Follower.Leader != ""
+			require.Equal(t, follows, g.session != nil, "it leaves when it stops to follow: §16.2")
+		},
+		"its vote changes": func(d *Driver, g *group) {
+			g.pairing.Observes = true
+			d.step(g, elector.Tick{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { suspectSilence(t, meanwhile) })
+		})
+	}
+}
+
+func suspectSilence(t *testing.T, meanwhile func(*Driver, *group)) {
+	elections := numbered(20)
+	net := memnet.New()
+	all := meet(t, net, abc, elections...)
+	time.Sleep(40 * time.Second)
+	dead := leader(t, all, elections[0])
+	led := slices.DeleteFunc(elections, func(e string) bool { return leader(t, all, e) != dead })
+	net.Host(string(dead.id)).Stop()
+	defer net.Host(string(dead.id)).Continue()
+	all = slices.DeleteFunc(all, func(m *member) bool { return m == dead })
+	silence := elector.Article().Inactivity()
+	for began := time.Now(); time.Since(began) < silence; time.Sleep(10 * time.Millisecond) {
 		for _, m := range all {
-			for _, name := range led {
-				e, err := m.Lookup(name, false)
-				require.NoError(t, err)
-				if m != dead {
-					require.NotEqual(t, dead.id, m.Snapshot(e).Leader, "%s on %s", name, m.id)
+			m.view(func(d *Driver) {
+				for _, name := range led {
+					meanwhile(d, d.groups[name])
 				}
-			}
+			})
 		}
-		net.Host(string(dead.id)).Continue()
-		time.Sleep(10 * time.Second)
+	}
+	for _, m := range all {
+		for _, name := range led {
+			e, err := m.Lookup(name, false)
+			require.NoError(t, err)
+			require.NotEqual(t, dead.id, m.Snapshot(e).Leader, "%s on %s", name, m.id)
+		}
+	}
+}
+
+// §16.6: a promise ends before the leader is suspected. Whatever steps an election meanwhile, such
+// as the question of one that suspects already, it suspects the leader as well.
+func TestWhoIsAskedBetweenPromiseAndSuspicionSuspectsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, timing := memnet.New(), elector.Article()
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		dead := leader(t, all, "first")
+		follower := all[(slices.Index(all, dead)+1)%3]
+		heard := func() elector.Time { return follower.Snapshot(follower.first(t)).HeardAt }
+		net.Host(string(dead.id)).Stop()
+		defer net.Host(string(dead.id)).Continue()
+		between := heard().Add((timing.Promise() + timing.Inactivity()) / 2)
+		time.Sleep(between.Sub(follower.Now()))
+		follower.view(func(d *Driver) { d.step(d.groups["first"], elector.Measured{RoundTrip: 1}) })
+		require.Equal(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
+		time.Sleep(timing.Inactivity() - timing.Promise())
+		require.NotEqual(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
 	})
 }
 
 // §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
-// beat was sent before.
+// beat was sent before. The driver is held up before the ack comes, or when it has taken the ack.
 func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
-		all := meet(t, net, abc)
-		time.Sleep(40 * time.Second)
-		leads := leader(t, all, "first")
-		term := leads.Snapshot(leads.first(t)).Term
-		period := elector.Article().HeartbeatBroadcast
-		next := func() time.Duration { // until the next beat
-			now := time.Duration(leads.Now())
-			return now.Truncate(period) + period - now
-		}
-		time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
-		leads.lossy.dropBeats.Store(true)
-		time.Sleep(next() + 100*time.Millisecond)
-		leads.lossy.dropBeats.Store(false)
-		time.Sleep(next() + time.Millisecond) // a second after the first one
-		leads.view(func(*Driver) { time.Sleep(450 * time.Millisecond) })
-		time.Sleep(time.Millisecond)
-		s := leads.Snapshot(leads.first(t))
-		require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
-	})
+	const held = 450 * time.Millisecond
+	for name, hold := range map[string]func(leads *member){
+		"before it comes": func(leads *member) { leads.view(func(*Driver) { time.Sleep(held) }) },
+		"in hand": func(leads *member) {
+			time.Sleep(15 * time.Millisecond) // it comes in 4 ms
+			leads.pace.hold.Store(int64(held))
+			time.Sleep(5 * time.Millisecond)
+			require.Zero(t, leads.pace.hold.Load(), "the driver has taken it")
+			time.Sleep(held)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := memnet.New()
+				net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+				all := meet(t, net, abc)
+				time.Sleep(40 * time.Second)
+				leads := leader(t, all, "first")
+				term := leads.Snapshot(leads.first(t)).Term
+				period := elector.Article().HeartbeatBroadcast
+				next := func() time.Duration { // until the next beat
+					now := time.Duration(leads.Now())
+					return now.Truncate(period) + period - now
+				}
+				time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
+				leads.lossy.dropBeats.Store(true)
+				time.Sleep(next() + 100*time.Millisecond)
+				leads.lossy.dropBeats.Store(false)
+				time.Sleep(next() + time.Millisecond) // a second after the first one
+				hold(leads)
+				time.Sleep(time.Millisecond)
+				s := leads.Snapshot(leads.first(t))
+				require.True(t, s.Role != elector.Leader || s.Term > term, "%s of term %d", s.Role, s.Term)
+			})
+		})
+	}
 }

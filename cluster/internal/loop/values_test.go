@@ -37,7 +37,21 @@ type member struct {
 	id    elector.NodeID
 	beats *lateness
 	lossy *lossy
+	pace  *pace
 }
+
+// pace holds a driver up, and counts how many steps of elections it makes in one go.
+type pace struct {
+	hold      atomic.Int64 // for how long right before it goes on, in ns
+	now, most atomic.Int64 // steps
+}
+
+func (p *pace) gate() {
+	time.Sleep(time.Duration(p.hold.Swap(0)))
+	p.now.Store(0)
+}
+
+func (p *pace) stepped() { p.most.Store(max(p.most.Load(), p.now.Add(1))) }
 
 // lossy is a mesh that loses the notes, changes and beats that functions say.
 type lossy struct {
@@ -123,9 +137,10 @@ func startWith(
 	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
 	timing elector.Timing, elections ...string,
 ) *member {
-	beats := &lateness{clock: c}
+	beats, pace := &lateness{clock: c}, &pace{}
+	stepped := func(s testhook.Step) { beats.stepped(s); pace.stepped() }
 	hooks := testhook.From(testhook.With(context.Background(),
-		testhook.Hooks{Clock: c, Stepped: beats.stepped}))
+		testhook.Hooks{Clock: c, Stepped: stepped, Gate: pace.gate}))
 	s, err := store.OpenOn(t.TempDir(), store.Owner{Cluster: "c", Node: string(id)}, testhook.Unsynced)
 	require.NoError(t, err)
 	m := measure.New()
@@ -170,7 +185,7 @@ func startWith(
 		s.Close()
 		l.StopWatcher()
 	})
-	return &member{l, mesh, id, beats, wrapped}
+	return &member{l, mesh, id, beats, wrapped, pace}
 }
 
 // publish lets the leader of an election write a value, and returns it when that is committed.

@@ -107,7 +107,8 @@ func TestGroupsWithoutATermAreDropped(t *testing.T) {
 	requireGroup(t, s, "b", 4)
 }
 
-// A hundred thousand groups that reserve their first terms cost one commit, and are not in the file.
+// A hundred thousand groups that reserve their first terms cost one commit, and are not in the
+// file.
 func TestManyGroupsReserveTheirFirstTermsTogether(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
@@ -119,7 +120,8 @@ func TestManyGroupsReserveTheirFirstTermsTogether(t *testing.T) {
 	require.NoError(t, s.Persist(kept(reserved)))
 	commit := s.state.Load().Commit
 	require.Len(t, s.state.Load().Groups, manyGroups)
-	require.NoError(t, s.Persist(kept(map[string]elector.Terms{"another": {Entered: 3, Reserved: 17}})))
+	another := map[string]elector.Terms{"another": {Entered: 3, Reserved: 17}}
+	require.NoError(t, s.Persist(kept(another)))
 	require.Equal(t, commit, s.state.Load().Commit, "nothing was written")
 	requireForgotten(t, s, "new", 0)
 

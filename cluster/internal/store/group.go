@@ -82,17 +82,17 @@ const manyGroups = 64
 // sharedTerms is how many terms groups without an entry can reserve.
 const sharedTerms = 32
 
-// shares reports whether a group can reserve terms without an entry: Forgotten, which serves all such
-// groups, is at least as high then. After a crash such a group starts like one that was forgotten. It
-// gets its entry when it gives back what it did not use, or needs more.
+// shares reports whether a group can reserve terms without an entry: Forgotten, which serves all
+// such groups, is at least as high then. After a crash such a group starts like one that was
+// forgotten. It gets its entry when it gives back what it did not use, or needs more.
 func (s *state) shares(group string, d Durable) bool {
 	_, known := s.Groups[group]
 	return !known && d.Record == (elector.Record{}) && d.Terms.Entered < d.Terms.Reserved &&
 		uint64(d.Terms.Reserved) <= s.used+sharedTerms
 }
 
-// GiveBack says that no group reserves terms any more: all that did have an entry. So groups without
-// one begin at the next start as they did at this one. Close saves that.
+// GiveBack says that no group reserves terms any more: all that did have an entry. So groups
+// without one begin at the next start as they did at this one. Close saves that.
 func (s *Store) GiveBack() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

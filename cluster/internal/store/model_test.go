@@ -134,7 +134,8 @@ func (m *model) persist(t *rapid.T, s *Store, terms map[string]elector.Terms) {
 		}
 		_, known := next[name]
 		switch {
-		case !known && len(next) > 0 && to.Entered < to.Reserved && to.Reserved <= m.forgotten+sharedTerms:
+		case !known && len(next) > 0 && to.Entered < to.Reserved &&
+			to.Reserved <= m.forgotten+sharedTerms:
 			share[name], shared = to, max(shared, to.Reserved)
 		case to.Reserved > 0:
 			next[name] = to

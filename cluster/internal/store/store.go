@@ -176,7 +176,9 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	s := &Store{dir: dir, lock: lock, disk: disk, sync: datasync, many: manyGroups, values: map[string][]byte{}}
+	s := &Store{
+		dir: dir, lock: lock, disk: disk, sync: datasync, many: manyGroups, values: map[string][]byte{},
+	}
 	if disk != nil {
 		s.sync, s.many = func(*os.File) error { return nil }, 1
 	}

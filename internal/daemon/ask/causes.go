@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
@@ -89,6 +90,19 @@ func (s star) where() string {
 		return string(s.node)
 	}
 	return fmt.Sprintf("%s - %s", s.node, words.List(others))
+}
+
+// text puts what is said of each pair together.
+func (s star) text(of map[pair]string) string {
+	var parts []string
+	for _, at := range s.pairs {
+		text := of[at]
+		if len(s.pairs) > 1 {
+			text = fmt.Sprintf("%s - %s: %s", at[0], at[1], text)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // remarks are texts about nodes, in the order of arrival. Nodes with the same text share a remark.

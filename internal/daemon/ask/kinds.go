@@ -37,6 +37,10 @@ var (
 		"start it, or correct its name, its join addresses or the voters")
 	linkDown = kind("link-down", "votes and heartbeats between the two are lost",
 		"check the network in both directions: mesh port, routes, firewalls")
+	datagramsBlocked = kind("datagrams-do-not-pass",
+		"beats of elections go over TCP: a lost packet delays those behind it",
+		"let UDP pass to the mesh port of both nodes, as TCP does: firewalls, NAT; or remove what else "+
+			"it names")
 	noLeader = kind("no-leader", "nobody leads, or this node does not know who",
 		"do what the explanation names; an election takes a few seconds, so ask again first")
 	leaderDisputed = kind("leader-disputed",

@@ -2,12 +2,14 @@ package ask
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/base/words"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // presence reports each node that does not answer, and what the others know of it.
@@ -186,18 +188,11 @@ func (s *survey) links() {
 		}
 	}
 	for _, cause := range stars(down) {
-		worst, parts := Warn, []string{}
-		for _, at := range cause.pairs {
-			if level[at] == Fail {
-				worst = Fail
-			}
-			text := what[at]
-			if len(cause.pairs) > 1 {
-				text = fmt.Sprintf("%s - %s: %s", at[0], at[1], text)
-			}
-			parts = append(parts, text)
+		worst := Warn
+		if slices.ContainsFunc(cause.pairs, func(at pair) bool { return level[at] == Fail }) {
+			worst = Fail
 		}
-		s.problem(worst, linkDown, "links", cause.where(), "%s", strings.Join(parts, "; "))
+		s.problem(worst, linkDown, "links", cause.where(), "%s", cause.text(what))
 	}
 	for _, a := range s.answered {
 		if a.Status.Faults != "" {
@@ -208,6 +203,28 @@ func (s *survey) links() {
 	if len(down) == 0 && !explained && all > 0 {
 		s.good("links", "", "every node reaches every other: %d of %d directions are up",
 			2*all, 2*all)
+	}
+}
+
+// datagrams names the links whose beats do not go as datagrams at one end, although they should.
+func (s *survey) datagrams() {
+	why := map[pair]string{}
+	for i, a := range s.answered {
+		for _, b := range s.answered[i+1:] {
+			var ends []string
+			for _, end := range [][2]Answer{{a, b}, {b, a}} {
+				m := end[0].member(end[1].Node)
+				if m.Beats == netmesh.BeatsStream && m.BeatsWhy != netmesh.NoDatagrams {
+					ends = append(ends, fmt.Sprintf("%s: %s", end[0].Node, m.BeatsWhy))
+				}
+			}
+			if len(ends) > 0 {
+				why[pair{a.Node, b.Node}] = strings.Join(ends, ", ")
+			}
+		}
+	}
+	for _, cause := range stars(slices.Collect(maps.Keys(why))) {
+		s.problem(Warn, datagramsBlocked, "datagrams", cause.where(), "%s", cause.text(why))
 	}
 }
 

@@ -103,9 +103,9 @@ func examine(answers []Answer) Report {
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
-		s.findings, s.names, s.votersAgree, s.record, s.presence, s.links, s.leader, s.elections,
-		s.successors, s.observers, s.pauses, s.lease, s.disks, s.versions, s.wallClocks, s.eachNode,
-		s.messages,
+		s.findings, s.names, s.votersAgree, s.record, s.presence, s.links, s.datagrams, s.leader,
+		s.elections, s.successors, s.observers, s.pauses, s.lease, s.disks, s.versions,
+		s.wallClocks, s.eachNode, s.messages,
 	} {
 		check()
 	}

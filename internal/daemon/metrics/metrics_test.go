@@ -90,6 +90,7 @@ func busy() told {
 				"scouting": {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
 			StoreWriting: 1.5, MissedEvents: 13, Stalls: 15, PauseLeft: 16, RecordsLost: 17,
 			LogLinesLost: 18, Uninvited: map[string]uint64{"no-prefix": 19},
+			DatagramsDropped: map[string]uint64{"forged": 20},
 		},
 	}
 }

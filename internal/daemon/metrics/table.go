@@ -238,13 +238,12 @@ var metrics = []metric{
 		func(n *node) uint64 { return n.stats.LogLinesLost }),
 	single(counter, "events_missed_total", "Events dropped because a subscriber was slow.",
 		func(n *node) uint64 { return n.stats.MissedEvents }),
-	newMetric(counter, "messages_uninvited_total",
+	byReason("messages_uninvited_total",
 		"Messages of elections that are not open here, and that they did not open.",
-		[]string{"reason"}, func(n *node, out output) {
-			for reason, count := range n.stats.Uninvited {
-				out.value(float64(count), reason)
-			}
-		}),
+		func(n *node) map[string]uint64 { return n.stats.Uninvited }),
+	byReason("datagrams_dropped_total",
+		"Datagrams at the mesh's port that did not count: strangers' ones, copies, late ones.",
+		func(n *node) map[string]uint64 { return n.stats.DatagramsDropped }),
 
 	single(gauge, "peers_unlisted", "Members without series of their own.",
 		func(n *node) int { return len(n.stats.Links) - len(n.links) }),
@@ -279,6 +278,15 @@ var metrics = []metric{
 				out.value(float64(l.BytesOut), string(l.Peer.Node), "out")
 			}
 		}),
+}
+
+// byReason counts by a label whose values are all there from the start.
+func byReason(name, help string, read func(*node) map[string]uint64) metric {
+	return newMetric(counter, name, help, []string{"reason"}, func(n *node, out output) {
+		for reason, count := range read(n) {
+			out.value(float64(count), reason)
+		}
+	})
 }
 
 // answers counts the answers that a node gave and got, refusals by their cause.
