@@ -102,6 +102,9 @@ func (f *Follower) Heard() elector.Time { return f.heard }
 // Groups are the names of the elections of the set, sorted.
 func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 
+// Len is the number of elections of the set.
+func (f *Follower) Len() int { return len(f.set) }
+
 func (m followed) what() What {
 	if m.observes {
 		return Observe

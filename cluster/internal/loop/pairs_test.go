@@ -101,7 +101,7 @@ func inSessions(all []*member) (followed, mirrored int) {
 	for _, m := range all {
 		m.view(func(d *Driver) {
 			for _, s := range d.sessions {
-				followed, mirrored = followed+len(s.follows.Groups()), mirrored+s.leads.Len()
+				followed, mirrored = followed+s.follows.Len(), mirrored+s.leads.Len()
 			}
 		})
 	}
