@@ -225,13 +225,14 @@ func (d *Driver) step(g *group, in elector.Input) {
 	}
 }
 
-// bringUpToDate steps a machine with what beats have brought.
+// bringUpToDate steps a machine with what beats have brought, and what it must know before any other
+// input.
 func (d *Driver) bringUpToDate(g *group) {
-	d.excuse(g)
-	d.measured(g)
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
 	}
+	d.excuse(g)
+	d.measured(g)
 }
 
 // stepOnce steps a machine once. A step has these duties, in this order:
