@@ -43,24 +43,38 @@ func (d *Driver) share(g *group) bool {
 			backers = append(backers, s)
 		}
 	}
-	l := d.leaseOf(g.class, voters, backers)
+	l, now := d.leaseOf(g.class, voters, backers), d.Now() // once: an empty lease would ring for ever
 	if l == nil {
 		l = &lease{class: g.class, voters: voters, backers: backers, shared: &guarded.Shared{}}
 		l.timer = guarded.NewTimer[ringer](l)
 		l.end = l.backed(g)
 		l.shared.Set(l.end)
-		if l.end > d.Now() {
+		if l.end > now {
 			d.leases = append(d.leases, l)
 			d.alarms.Set(l.timer, l.end)
 		}
 	}
-	if l.end <= d.Now() {
+	if l.end <= now {
 		return false
 	}
 	g.lease, g.leaseAt = l, len(l.members)
 	l.members = append(l.members, g)
 	g.Share(l.shared)
 	return true
+}
+
+// noteLoud keeps the list of the leaders that share no lease.
+func (d *Driver) noteLoud(g *group) {
+	switch loud := g.leadTerm != 0 && g.lease == nil; {
+	case loud && g.loudAt == 0:
+		d.loud = append(d.loud, g)
+		g.loudAt = len(d.loud)
+	case !loud && g.loudAt != 0:
+		last := d.loud[len(d.loud)-1]
+		d.loud[g.loudAt-1], last.loudAt = last, g.loudAt
+		d.loud[len(d.loud)-1] = nil
+		d.loud, g.loudAt = d.loud[:len(d.loud)-1], 0
+	}
 }
 
 func (d *Driver) leaseOf(c *class, voters []elector.NodeID, backers []*session) *lease {

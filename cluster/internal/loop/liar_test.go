@@ -280,6 +280,53 @@ func TestLiesKeepNoLease(t *testing.T) {
 	}
 }
 
+// §16.4: an ack above what was read waits for the changes up to it. If they are read after the
+// lease has ended it does not come back, although the beat was acknowledged in time.
+func TestAnAckThatWaitsForAChangeKeepsNoLease(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		withLiar(t, nil, func(t *testing.T, all []*member, l *liar) {
+			time.Sleep(40 * time.Second)
+			leads := leader(t, all, "first")
+			term := leads.Snapshot(leads.first(t)).Term
+			acked := pair.Beat{}
+			answer := func(revision uint64) {
+				l.mu.Lock()
+				b := l.heard[leads.id]
+				l.mu.Unlock()
+				if b.Sequence > acked.Sequence {
+					acked = b
+					l.ack(leads, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: revision})
+				}
+			}
+			l.change(leads, pair.Change{What: pair.Join, Revision: 1, Group: "first", Term: term})
+			every(10*time.Millisecond, time.Second, func() { answer(1) })
+			l.net.Filter("a", "b", memnet.Drop)
+			l.net.Filter("b", "a", memnet.Drop)
+			defer l.net.Filter("a", "b", memnet.Pass)
+			defer l.net.Filter("b", "a", memnet.Pass)
+			every(10*time.Millisecond, time.Second, func() { answer(1) }) // the lease rests on these
+			counts := acked
+			for acked == counts {
+				answer(2)
+				time.Sleep(time.Millisecond)
+			}
+			end := counts.SentAt.Add(elector.Article().Lease)
+			time.Sleep(end.Sub(leads.Now()) - 10*time.Millisecond)
+			require.True(t, leads.first(t).Leading())
+			if late {
+				leads.pace.hold.Store(int64(20 * time.Millisecond))
+			}
+			l.change(leads, pair.Change{What: pair.Join, Revision: 2, Group: "ghost", Term: 1})
+			time.Sleep(15 * time.Millisecond)
+			require.Equal(t, !late, leads.first(t).Leading())
+			time.Sleep(10 * time.Millisecond)
+			require.Equal(t, !late, leads.first(t).Leading())
+			s := leads.Snapshot(leads.first(t))
+			require.Equal(t, !late, s.Role == elector.Leader && s.Term == term)
+		})
+	}
+}
+
 // follow lets a and b follow the liar in all elections.
 func (l *liar) follow(t *testing.T, all []*member, elections []string) {
 	t.Helper()

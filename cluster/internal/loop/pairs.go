@@ -252,6 +252,11 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 			l.renew(d)
 		}
 	}
+	for _, g := range slices.Clone(d.loud) {
+		if s.leads.Support(g.Name, g.leadTerm) != 0 {
+			d.bringUpToDate(g) // a period later its work might have been told to stop
+		}
+	}
 }
 
 // Changed takes changes of what the peer follows, and words of the peer that it does not lead. A

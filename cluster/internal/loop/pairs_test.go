@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
@@ -298,27 +299,6 @@ func suspectSilence(t *testing.T, meanwhile func(*Driver, *group)) {
 	}
 }
 
-// §16.6: a promise ends before the leader is suspected. Whatever steps an election meanwhile, such
-// as the question of one that suspects already, it suspects the leader as well.
-func TestWhoIsAskedBetweenPromiseAndSuspicionSuspectsToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net, timing := memnet.New(), elector.Article()
-		all := meet(t, net, abc)
-		time.Sleep(40 * time.Second)
-		dead := leader(t, all, "first")
-		follower := all[(slices.Index(all, dead)+1)%3]
-		heard := func() elector.Time { return follower.Snapshot(follower.first(t)).HeardAt }
-		net.Host(string(dead.id)).Stop()
-		defer net.Host(string(dead.id)).Continue()
-		between := heard().Add((timing.Promise() + timing.Inactivity()) / 2)
-		time.Sleep(between.Sub(follower.Now()))
-		follower.view(func(d *Driver) { d.step(d.groups["first"], elector.Measured{RoundTrip: 1}) })
-		require.Equal(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
-		time.Sleep(timing.Inactivity() - timing.Promise())
-		require.NotEqual(t, dead.id, follower.Snapshot(follower.first(t)).Leader)
-	})
-}
-
 // §16.4: an ack that a driver reads after the lease has ended does not bring it back, although the
 // beat was sent before. The driver is held up before the ack comes, or when it has taken the ack.
 func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
@@ -358,4 +338,43 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// passing is a clock that moves on by a step with each reading.
+type passing struct {
+	clock.Clock
+
+	ahead, step atomic.Int64
+}
+
+func (c *passing) Now() time.Duration {
+	return c.Clock.Now() + time.Duration(c.ahead.Add(c.step.Load()))
+}
+
+// A lease that ends while it is about to be shared is either shared or forgotten: the timer of one
+// without a member would ring for ever.
+func TestALeaseThatEndsMeanwhileIsNotLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc)
+		time.Sleep(40 * time.Second)
+		leads, left := leader(t, all, "first"), []*lease{}
+		leads.view(func(d *Driver) {
+			g := d.groups["first"]
+			end := g.lease.end
+			g.lease.remove(d, g)
+			c.ahead.Store(int64(end.Sub(d.Now())) - 2)
+			c.step.Store(1) // the first reading is right before the end
+			d.share(g)
+			left = slices.DeleteFunc(slices.Clone(d.leases), func(l *lease) bool {
+				return len(l.members) > 0
+			})
+			for _, l := range left { // or the driver would go on with that for ever
+				d.alarms.Drop(l.timer)
+			}
+			c.step.Store(0)
+			c.ahead.Store(0)
+		})
+		require.Empty(t, left)
+	})
 }

@@ -113,8 +113,13 @@ func (l *lateness) take() []time.Duration {
 func meet(
 	t testing.TB, net *memnet.Network, names []elector.NodeID, elections ...string,
 ) []*member {
+	return meetWith(t, net, clock.Process(), names, elections...)
+}
+
+func meetWith(
+	t testing.TB, net *memnet.Network, c clock.Clock, names []elector.NodeID, elections ...string,
+) []*member {
 	var all []*member
-	c := clock.Process()
 	for _, id := range names {
 		all = append(all, startMember(t, net, c, id, names, elections...))
 	}

@@ -164,6 +164,7 @@ type watcher struct {
 const pause = 100 * time.Microsecond
 
 func (w *watcher) begin() {
+	w.end() // a trial that failed has left it running
 	w.stop.Store(false)
 	w.spans = nil
 	w.sampling.Go(func() {
