@@ -9,9 +9,6 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// PairsVersion is the first PeerInfo.Version of builds that know beats of pairs.
-const PairsVersion = version6
-
 // maxChanges is how many changes may wait for a peer. They may neither be left out nor replace each
 // other, so a peer that does not read loses its link instead. It is four for each of more elections
 // than a node is made for.

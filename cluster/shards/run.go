@@ -264,9 +264,9 @@ func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
 			loads[id] = 0
 		}
 	}
-	for i := range r.all {
-		if _, counts := loads[r.all[i].leader]; counts {
-			loads[r.all[i].leader]++
+	for i := range r.all { // one that moves is still its old owner's: that move is part of the plan
+		if _, counts := loads[r.all[i].owner]; counts {
+			loads[r.all[i].owner]++
 		}
 	}
 	return r.balance.step(now, loads, r.self)

@@ -99,11 +99,6 @@ func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
 // were in it by then; 0 before the first.
 func (f *Follower) Heard() elector.Time { return f.heard }
 
-// Has reports whether an election is followed in that term.
-func (f *Follower) Has(group string, term lsn.Term) bool {
-	return f.set[group].term == term && term != 0
-}
-
 // Groups are the names of the elections of the set, sorted.
 func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 

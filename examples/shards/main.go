@@ -52,22 +52,17 @@ type service struct {
 	out      io.Writer
 	resource *resource
 	limit    time.Duration
-	members  map[cluster.NodeID]*member
-}
-
-// member is a node, and its shards.
-type member struct {
-	node  *cluster.Node
-	stop  context.CancelFunc
-	ended chan error
+	nodes    map[cluster.NodeID]*cluster.Node
+	ended    chan error // of the shards of a node
 }
 
 // run is the whole story.
 func run(out io.Writer, dir string, n int, limit time.Duration, t elector.Timing) (err error) {
-	s := &service{out, newResource(n), limit, map[cluster.NodeID]*member{}}
-	defer func() { err = errors.Join(err, s.end()) }()
+	s := &service{out, newResource(n), limit, map[cluster.NodeID]*cluster.Node{}, make(chan error)}
+	ctx, stop := context.WithCancel(context.Background())
+	defer func() { stop(); err = errors.Join(err, s.end()) }()
 	for _, id := range names {
-		if err := s.start(id, dir, n, t); err != nil {
+		if err := s.start(ctx, id, dir, n, t); err != nil {
 			return err
 		}
 	}
@@ -92,22 +87,22 @@ func run(out io.Writer, dir string, n int, limit time.Duration, t elector.Timing
 }
 
 // start starts a node and its shards. The others join the first one.
-func (s *service) start(id cluster.NodeID, dir string, n int, t elector.Timing) error {
+func (s *service) start(
+	ctx context.Context, id cluster.NodeID, dir string, n int, t elector.Timing,
+) error {
 	c := cluster.Config{
 		Node: id, Voters: names, DataDir: filepath.Join(dir, string(id)),
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
 		Election: cluster.ElectionConfig{Timing: t},
 	}
-	if first := s.members[names[0]]; first != nil {
-		c.Join = []string{first.node.Status().GossipAddr}
+	if first := s.nodes[names[0]]; first != nil {
+		c.Join = []string{first.Status().GossipAddr}
 	}
-	node, err := cluster.Start(context.Background(), c)
+	node, err := cluster.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	m := &member{node, stop, make(chan error, 1)}
-	s.members[id] = m
+	s.nodes[id] = node
 	go func() {
 		// snippet: shards
 		err := shards.Run(ctx, node, shards.Config{
@@ -118,7 +113,7 @@ func (s *service) start(id cluster.NodeID, dir string, n int, t elector.Timing) 
 			Election: cluster.ElectionConfig{Timing: t},
 		})
 		// end
-		m.ended <- err
+		s.ended <- err
 	}()
 	return nil
 }
@@ -142,26 +137,25 @@ func (s *service) await(what string) error {
 // kill ends a node as abruptly as is possible within a process: it hands nothing over, and does not
 // wait for its work.
 func (s *service) kill(id cluster.NodeID) error {
-	m := s.members[id]
-	delete(s.members, id)
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = m.node.Close(gone) // its error says that nothing was handed over
-	if err := <-m.ended; !errors.Is(err, cluster.ErrClosed) {
+	_ = s.nodes[id].Close(gone) // its error says that nothing was handed over
+	delete(s.nodes, id)
+	if err := <-s.ended; !errors.Is(err, cluster.ErrClosed) {
 		return fmt.Errorf("shards of the killed node: %w", err)
 	}
 	return nil
 }
 
-// end stops all nodes in good order, and says what the resource has seen.
+// end waits until all work has stopped, closes the nodes, and says what the resource has seen.
 func (s *service) end() (err error) {
-	for _, m := range s.members {
-		m.stop()
+	for range s.nodes {
+		err = errors.Join(err, <-s.ended)
 	}
-	for _, m := range s.members {
-		ctx, cancel := context.WithTimeout(context.Background(), s.limit)
-		err = errors.Join(err, <-m.ended, m.node.Close(ctx))
-		cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
+	defer cancel()
+	for _, node := range s.nodes {
+		err = errors.Join(err, node.Close(ctx))
 	}
 	return errors.Join(err, s.resource.verdict(s.out))
 }
