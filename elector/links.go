@@ -87,18 +87,18 @@ const tuneEvery = time.Second
 // the link from the leader than before. If it does, step the machine with the returned input. Call
 // it after a step.
 func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
-	leader, w, now := m.state.Follower.Leader, &m.watch, m.state.Now
-	if leader == "" || !m.cfg.asksQuality() || w.tunedFor == leader && now < w.tuneAt {
+	leader, q, now := m.state.Follower.Leader, m.quality, m.state.Now
+	if leader == "" || q == nil || q.of == leader && now < q.tuneAt {
 		return Tuned{}, false
 	}
-	if w.tunedFor != leader {
-		w.tunedFor, w.tuning = leader, detector.Tuning{}
+	if q.of != leader {
+		q.of, q.tuning = leader, detector.Tuning{}
 	}
-	w.tuneAt = now.Add(tuneEvery)
+	q.tuneAt = now.Add(tuneEvery)
 	if monitor := l.monitor(leader); monitor != nil {
-		w.tuning = monitor.Tune(w.tuning, m.cfg.QoS, m.cfg.Timing.Periods())
+		q.tuning = monitor.Tune(q.tuning, m.cfg.QoS, m.cfg.Timing.Periods())
 	}
-	in = Tuned{Peer: leader, Period: w.tuning.Period, Detection: w.tuning.Detection}
+	in = Tuned{Peer: leader, Period: q.tuning.Period, Detection: q.tuning.Detection}
 	return in, in.Period != 0 && in != m.state.Tuned
 }
 
@@ -107,15 +107,15 @@ func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
 // an error that says why the plan is less than was asked, or nil. ok is false if the node follows
 // nobody, or asks for no quality.
 func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, ok bool) {
-	w, f := &m.watch, m.state.Follower
-	if f.Leader == "" || w.tunedFor != f.Leader || !m.cfg.asksQuality() {
+	q, f := m.quality, m.state.Follower
+	if f.Leader == "" || q == nil || q.of != f.Leader {
 		return t, plan, nil, false
 	}
-	if now := (promised{w.tuning, f.Period}); w.promised != now {
-		w.promised = now // to say what is possible instead takes long
-		w.plan, w.unmet = w.tuning.Promise(m.cfg.QoS, m.cfg.Timing.Periods(), f.Period)
+	if now := (promised{q.tuning, f.Period}); q.promised != now {
+		q.promised = now // to say what is possible instead takes long
+		q.plan, q.unmet = q.tuning.Promise(m.cfg.QoS, m.cfg.Timing.Periods(), f.Period)
 	}
-	return w.tuning, w.plan, w.unmet, true
+	return q.tuning, q.plan, q.unmet, true
 }
 
 // promised are the inputs of Tuning.Promise.

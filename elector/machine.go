@@ -13,6 +13,7 @@ type Machine struct {
 	state   state
 	held    []Envelope // wait until the term that they speak for is durable
 	watch   watch      // the detector of the leader that is followed, or was followed last
+	quality *quality   // nil without Config.QoS
 	eff     *Effects   // of the running step; machines of one goroutine may share the memory
 	random  uint64     // entropy of the running step
 	crowded bool       // see SetCrowded
@@ -46,6 +47,9 @@ func New(cfg Config) (*Machine, error) {
 func (m *Machine) Another(priority int) *Machine {
 	a := &Machine{cfg: m.cfg, set: m.cfg.configured, eff: m.eff}
 	a.state.Priority = priority
+	if m.cfg.asksQuality() {
+		a.quality = &quality{}
+	}
 	a.state.part()
 	return a
 }

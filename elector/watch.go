@@ -13,8 +13,12 @@ type watch struct {
 	leader NodeID
 	term   lsn.Term
 	detector.Detector
+}
 
-	tunedFor NodeID // see Machine.Tune
+// quality is what a machine with Config.QoS knows of the link from the leader that it followed
+// last.
+type quality struct {
+	of       NodeID // see Machine.Tune
 	tuning   detector.Tuning
 	tuneAt   Time
 	promised promised // see Machine.Quality

@@ -102,8 +102,8 @@ func onDisk(mode diskMode) func(*supervised, time.Duration) {
 
 // copied starts a node on a copy of the data directory, on another host beside the original.
 // It must not take part in elections. Members without a link to the original cannot tell the
-// two apart, so this is done only while all links are up. A sole voter asks nobody, so nothing keeps
-// its copy from leading.
+// two apart, so this is done only while all links are up. A sole voter asks nobody, so nothing
+// keeps its copy from leading.
 func (m *supervised) copied(span time.Duration) {
 	st, ok := m.status()
 	alone := func(e cluster.GroupStatus) bool { return e.Quorum == 1 }

@@ -57,7 +57,7 @@ type group struct {
 	*Election
 
 	machine    *elector.Machine
-	durable    store.Durable          // on disk when it was opened
+	durable    *store.Durable         // on disk when it was opened; nil once it has been entered
 	tick       *guarded.Timer[*group] // when the machine wants its next tick
 	guest      guest
 	class      *class
@@ -111,9 +111,6 @@ func (l *common) newElection(name string, s Setup) (*Election, error) {
 		Name: name, Config: &class.Config, Priority: s.Elector.Priority, Gone: make(chan struct{}),
 		Stood: closed, common: l,
 	}
-	e.workEnd.Store(&WorkEnd{})
-	e.recorded.Store(&Recorded{newer: make(chan struct{})})
-	e.succession.Store(&Succession{changed: make(chan struct{})})
 	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
 	mayStand := e.voter && e.candidate
 	if !mayStand {
@@ -261,7 +258,12 @@ func (d *Driver) applyHealth(leadersToo bool) {
 func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
 
 // WorkEnded tells of the work that ended by itself last.
-func (e *Election) WorkEnded() WorkEnd { return *e.workEnd.Load() }
+func (e *Election) WorkEnded() WorkEnd {
+	if w := e.workEnd.Load(); w != nil {
+		return *w
+	}
+	return WorkEnd{}
+}
 
 // NoteWorkEnd notes that work ended by itself and that the node now rests for the given time.
 // Calls for one election do not overlap, because its work does not.
@@ -310,11 +312,13 @@ func (d *Driver) enter(g *group) {
 	if unfit := d.health.Load(); unfit != nil {
 		_, _ = g.SetFit(Probes, *unfit)
 	}
+	disk := g.durable
+	g.durable = nil
 	g.Feed(leadership.Tick{}) // or a lone voter that awaits a campaign would stand at once
 	d.stepRequests(g)
 	d.step(g, elector.Start{
-		Term: g.durable.Terms.Entered, Reserved: g.durable.Terms.Reserved, Min: d.MinTerm,
-		Led: d.enterPaused(g), Record: g.durable.Record,
+		Term: disk.Terms.Entered, Reserved: disk.Terms.Reserved, Min: d.MinTerm,
+		Led: d.enterPaused(g), Record: disk.Record,
 	})
 	d.noteVoters(g)
 	d.join(g, sortedKeys(d.up))

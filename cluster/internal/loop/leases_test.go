@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// A leader that has to send heartbeats to one member, here to an observer, hears of beats that others
-// acknowledge at once, not at its next heartbeat: its work would be told to stop meanwhile.
+// A leader that has to send heartbeats to one member, here to an observer, hears of beats that
+// others acknowledge at once, not at its next heartbeat: its work would be told to stop meanwhile.
 func TestAnAckedBeatExtendsTheLeaseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, timing := memnet.New(), elector.Article()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -66,9 +67,10 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 }
 
 // load reads what is durable of an election.
-func (e *Election) load() (err error) {
+func (e *Election) load() error {
 	g := e.g
-	g.durable, err = e.common.Store.Group(e.Name)
+	disk, err := e.common.Store.Group(e.Name)
+	g.durable = &disk
 	if err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
 		r := g.durable.Record
 		g.values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
@@ -85,7 +87,7 @@ func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error
 	}
 	terms, ok := d.Store.Terms(e.Name)
 	if ok && !d.ending[e.Name] {
-		e.g.durable.Terms = terms
+		e.g.durable = &store.Durable{Terms: terms}
 		d.enter(e.g)
 		opened(nil)
 		return nil

@@ -32,7 +32,19 @@ type Recorded struct {
 func (r *Recorded) Newer() <-chan struct{} { return r.newer }
 
 // Recorded returns the newest committed record that this node knows.
-func (e *Election) Recorded() *Recorded { return e.recorded.Load() }
+func (e *Election) Recorded() *Recorded {
+	return lazily(&e.recorded, func() *Recorded { return &Recorded{newer: make(chan struct{})} })
+}
+
+// lazily returns what p points to. It makes the first value when somebody asks for it: in most of a
+// hundred thousand elections nobody does.
+func lazily[T any](p *atomic.Pointer[T], first func() *T) *T {
+	if has := p.Load(); has != nil {
+		return has
+	}
+	p.CompareAndSwap(nil, first())
+	return p.Load()
+}
 
 // Write is a value of at most elector.MaxValue bytes that is to be published.
 type Write struct {
@@ -168,8 +180,11 @@ func (g *group) showRecord(e *elector.Effects) {
 			g.writing = nil
 		}
 	}
+	if committed == (lsn.LSN{}) {
+		return
+	}
 	old := g.Recorded()
-	if committed == old.Record.LSN || committed == (lsn.LSN{}) {
+	if committed == old.Record.LSN {
 		return
 	}
 	now := &Recorded{Record: g.machine.Record().Committed, newer: make(chan struct{})}

@@ -14,14 +14,21 @@ type Succession struct {
 func (s *Succession) Changed() <-chan struct{} { return s.changed }
 
 // Succession returns the newest.
-func (e *Election) Succession() *Succession { return e.succession.Load() }
+func (e *Election) Succession() *Succession {
+	first := func() *Succession { return &Succession{changed: make(chan struct{})} }
+	return lazily(&e.succession, first)
+}
 
 // noteSuccession shows a Succession that a step has changed.
 func (g *group) noteSuccession() {
-	old := g.Succession()
+	var was Succession
+	if s := g.succession.Load(); s != nil {
+		was = *s
+	}
 	now := Succession{g.machine.Heir() == g.common.Node, g.leadTerm != 0, g.machine.HeirIsCold(),
-		old.changed}
-	if now != *old {
+		was.changed}
+	if now != was {
+		old := g.Succession() // somebody may wait for its end
 		g.succession.Store(&Succession{now.Named, now.Leads, now.HeirCold, make(chan struct{})})
 		close(old.changed)
 	}
