@@ -243,7 +243,7 @@ func (r *runner) lookAround() {
 	if len(mine) == 0 || r.moving > 0 {
 		return
 	}
-	room := maxMoves
+	room := min(maxMoves, 1+len(mine)/8) // few of few: to take many at a time may fail
 	for _, h := range r.surplus(now, r.all[mine[0]].election.Status().Supporters) {
 		suits := func(i int) int { return cluster.Rendezvous(r.all[i].election.Group(), h.to) }
 		slices.SortStableFunc(mine, func(a, b int) int { return cmp.Compare(suits(b), suits(a)) })
