@@ -35,6 +35,7 @@ type Driver struct {
 	attempts   int                         // how many elections have a round or ballot open
 	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
+	loud       []*group                    // lead, each with a lease of its own: see noteLoud
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
 	news       []told                      // what not all elections were told yet
@@ -225,8 +226,8 @@ func (d *Driver) step(g *group, in elector.Input) {
 	}
 }
 
-// bringUpToDate steps a machine with what beats have brought, and what it must know before any other
-// input.
+// bringUpToDate steps a machine with what beats have brought, and what it must know before any
+// other input.
 func (d *Driver) bringUpToDate(g *group) {
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {
 		d.stepOnce(g, in)
@@ -292,6 +293,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	g.signalHandoverEnd()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
+	d.noteLoud(g)
 	d.noteAttempt(g)
 	d.pair(g)
 	switch {

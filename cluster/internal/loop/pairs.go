@@ -252,6 +252,12 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 			l.renew(d)
 		}
 	}
+	now := d.Now()
+	for _, g := range d.loud {
+		if now < g.tick.At && s.leads.Support(g.Name, g.leadTerm) != 0 {
+			d.ticks.Set(g.tick, now)
+		}
+	}
 }
 
 // Changed takes changes of what the peer follows, and words of the peer that it does not lead. A
