@@ -274,6 +274,8 @@ func (m *Machine) change() {
 	}
 	c, voters := w.Change, m.state.Record.Accepted.Voters
 	switch {
+	case c.Remove != "" && !m.enoughWithout(c.Remove):
+		return
 	case c.Remove != "":
 		voters = voters.Without(c.Remove)
 	case w.Ready:
@@ -283,6 +285,19 @@ func (m *Machine) change() {
 	}
 	w.Change, w.Ready = ChangeVoters{}, false
 	m.changeTo(voters)
+}
+
+// enoughWithout reports whether those connected voters that the record names by their directories
+// are a quorum without one of the voters. If others were needed, nobody could commit the change,
+// bind them, or lead again: §15.8.
+func (m *Machine) enoughWithout(id NodeID) bool {
+	rest := m.state.Linked.With(m.set.self)
+	for i, voter := range m.set.voters {
+		if voter == id || m.set.ids[i] == (Identity{}) {
+			rest = rest.Without(i)
+		}
+	}
+	return rest.Count() >= Majority(len(m.set.voters)-1)
 }
 
 // changeTo writes other voters, if the lease has followed the change before. It keeps the lease

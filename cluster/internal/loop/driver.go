@@ -35,7 +35,7 @@ type Driver struct {
 	attempts   int                         // how many elections have a round or ballot open
 	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
-	loud       []*group                    // leads, and shares no lease
+	loud       []*group                    // lead, each with a lease of its own: see noteLoud
 	acks       uint64                      // counts the acknowledged beats that count
 	backing    []elector.Backing           // for owed
 	news       []told                      // what not all elections were told yet
@@ -226,7 +226,7 @@ func (d *Driver) step(g *group, in elector.Input) {
 	}
 }
 
-// bringUpToDate steps a machine with what beats have brought, and with what it must know before any
+// bringUpToDate steps a machine with what beats have brought, and what it must know before any
 // other input.
 func (d *Driver) bringUpToDate(g *group) {
 	for in, ok := d.owed(g); ok; in, ok = d.owed(g) {

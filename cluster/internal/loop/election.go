@@ -71,7 +71,7 @@ type group struct {
 	acks       uint64          // how many of Driver.acks the machine knows
 	lease      *lease          // that it shares; nil if it does not lead, or is not quiet
 	leaseAt    int             // its place there
-	loudAt     int             // its place in Driver.loud, counted from 1; 0 if it is not there
+	loudAt     int             // its place in Driver.loud, from 1; 0: it is not there
 	putOff     elector.Time    // the tick that HeldUp has put off
 	leadTerm   lsn.Term        // the term that this node leads in; 0 if it does not lead
 	issued     lsn.LSN         // the newest issued LSN that the machine knows

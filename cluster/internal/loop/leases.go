@@ -33,6 +33,21 @@ func (d *Driver) watchLease(g *group) bool {
 	return !quiet || g.lease != nil || g.machine.Lease().End == elector.Never || d.share(g)
 }
 
+// noteLoud keeps the leaders that do not share a lease. They learn of acknowledged beats at once:
+// guarded work is told to stop well before the end of the lease that is known.
+func (d *Driver) noteLoud(g *group) {
+	switch loud := g.leadTerm != 0 && g.lease == nil && g.tick.Set(); {
+	case loud && g.loudAt == 0:
+		d.loud = append(d.loud, g)
+		g.loudAt = len(d.loud)
+	case !loud && g.loudAt != 0:
+		last := len(d.loud) - 1
+		d.loud[g.loudAt-1], d.loud[last].loudAt = d.loud[last], g.loudAt
+		d.loud[last] = nil
+		d.loud, g.loudAt = d.loud[:last], 0
+	}
+}
+
 // share reports whether a leadership that is quiet shares a lease from now on.
 func (d *Driver) share(g *group) bool {
 	var backers []*session
@@ -61,20 +76,6 @@ func (d *Driver) share(g *group) bool {
 	l.members = append(l.members, g)
 	g.Share(l.shared)
 	return true
-}
-
-// noteLoud keeps the list of the leaders that share no lease.
-func (d *Driver) noteLoud(g *group) {
-	switch loud := g.leadTerm != 0 && g.lease == nil; {
-	case loud && g.loudAt == 0:
-		d.loud = append(d.loud, g)
-		g.loudAt = len(d.loud)
-	case !loud && g.loudAt != 0:
-		last := d.loud[len(d.loud)-1]
-		d.loud[g.loudAt-1], last.loudAt = last, g.loudAt
-		d.loud[len(d.loud)-1] = nil
-		d.loud, g.loudAt = d.loud[:len(d.loud)-1], 0
-	}
 }
 
 func (d *Driver) leaseOf(c *class, voters []elector.NodeID, backers []*session) *lease {

@@ -252,9 +252,10 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 			l.renew(d)
 		}
 	}
-	for _, g := range slices.Clone(d.loud) {
-		if s.leads.Support(g.Name, g.leadTerm) != 0 {
-			d.bringUpToDate(g) // a period later its work might have been told to stop
+	now := d.Now()
+	for _, g := range d.loud {
+		if now < g.tick.At && s.leads.Support(g.Name, g.leadTerm) != 0 {
+			d.ticks.Set(g.tick, now)
 		}
 	}
 }

@@ -73,6 +73,36 @@ func TestElectionsThatAreQuietSendNothing(t *testing.T) {
 	})
 }
 
+// §16.4: a leader that still sends heartbeats, because a member has no part in the election, learns
+// of each acknowledged beat when it comes, not with its next heartbeat. Guarded work would be told
+// to stop otherwise, although the lease goes on.
+func TestAcknowledgedBeatsCountAtOnceForALeaderThatIsNotQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections, net := numbered(20), memnet.New()
+		all := meet(t, net, abc, elections...)
+		outside := startMember(t, net, clock.Process(), "d", abc)
+		for _, m := range all {
+			outside.mesh.AddPeer(m.id, string(m.id)+":7000")
+		}
+		time.Sleep(40 * time.Second)
+		timing := elector.Article()
+		for range 4000 {
+			time.Sleep(time.Millisecond)
+			for _, name := range elections {
+				m := leader(t, all, name)
+				require.NotNil(t, m, name)
+				e, err := m.Lookup(name, false)
+				require.NoError(t, err)
+				left := e.LeaseEnd().Sub(m.Now())
+				require.Greater(t, left, timing.Lease-timing.HeartbeatBroadcast-10*time.Millisecond, name)
+			}
+		}
+		for _, m := range all {
+			require.NotEmpty(t, m.beats.take(), "heartbeats of %s", m.id)
+		}
+	})
+}
+
 // When a node dies, what it led is led again, and is as quiet as before.
 func TestTheDeadAreReplacedAndThenItIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
