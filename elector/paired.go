@@ -143,13 +143,12 @@ func (m *Machine) IsAboutToStand(now Time) bool {
 	return !f.Discovering && due(f.StandAt, now)
 }
 
-// Attempts reports whether this node asks others for their votes: a scouting round or a ballot is
-// open. A candidate that waits for the disk asks nobody yet. For two heartbeat periods it is also
-// true of a new leader for whom beats do not speak yet.
+// Attempts reports whether this node tries to get a leader: a scouting round is open, it is a
+// candidate, or, for two heartbeat periods, a new leader for whom beats do not speak yet.
 func (m *Machine) Attempts() bool {
 	s := &m.state
 	young := s.Leader.Since.Add(2 * m.cfg.Timing.HeartbeatBroadcast)
-	return s.Candidate.Ballot.Sent || s.Follower.Round.IsOpen() ||
+	return s.Role == Candidate || s.Follower.Round.IsOpen() ||
 		s.Role == Leader && !s.Leader.Covered && s.Now < young && !m.alone()
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -361,4 +362,22 @@ func TestSnapshotsAreOfWhatIsOpen(t *testing.T) {
 	require.Equal(t, count-1, seen)
 	require.Nil(t, l.Find("z"))
 	require.NotSame(t, all[count-1], l.Find(all[count-1].Name))
+}
+
+// Ticks of very many elections do not keep the driver from reading beats.
+func TestTicksAndEventsGoInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), numbered(3*batch)...)
+		m.view(func(d *Driver) {
+			for _, g := range d.groups {
+				d.ticks.Set(g.tick, d.Now())
+			}
+			due := len(d.ticks.Due(d.Now()))
+			require.Equal(t, 3*batch+1, due)
+			require.False(t, d.tick())
+			require.Len(t, d.ticks.Due(d.Now()), due-batch)
+		})
+		time.Sleep(time.Millisecond)
+		m.view(func(d *Driver) { require.Empty(t, d.ticks.Due(d.Now())) })
+	})
 }
