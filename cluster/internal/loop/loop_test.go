@@ -367,7 +367,8 @@ func TestSnapshotsAreOfWhatIsOpen(t *testing.T) {
 // Ticks of very many elections do not keep the driver from reading beats.
 func TestTicksAndEventsGoInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), numbered(3*batch)...)
+		elections := numbered(3 * batch)
+		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), elections...)
 		m.view(func(d *Driver) {
 			for _, g := range d.groups {
 				d.ticks.Set(g.tick, d.Now())
