@@ -352,9 +352,14 @@ func (d *Driver) crowds(s *session, c pair.Change) bool {
 		s.leads.Len() >= len(d.groups)+mostUnknown
 }
 
-// emptied lets the leaders whom the peer followed send heartbeats again. Until they do, the acks
-// that it gave them count, and no later ones.
+// emptied lets the leaders whom the peer followed send heartbeats again: at once, or, if there are
+// very many, in batches. Until they do, the acks that it gave them count, and no later ones. To
+// tell all elections costs too much for a few, which a peer may empty again and again.
 func (d *Driver) emptied(s *session) {
+	if n := s.leads.Len(); n <= 4*batch {
+		s.leads.Look(n, func(name string, _ lsn.Term) { d.uncover(name) })
+		return
+	}
 	leads := *s.leads
 	before := &session{peer: s.peer, identity: s.identity, leads: &leads, over: true}
 	for _, l := range d.leases {

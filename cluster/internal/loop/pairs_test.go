@@ -279,6 +279,45 @@ func TestAMirrorThatDiffersIsFound(t *testing.T) {
 	})
 }
 
+// §16.5: a peer that follows very many elections empties its set. Its later acks extend no lease,
+// also before the leaders have been told, and no leadership ends.
+func TestAVeryLargeSetIsEmptied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(18 * batch)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, elections[0])
+		follower := all[(slices.Index(all, leads)+1)%3]
+		term := leads.Snapshot(leads.first(t)).Term
+		led, untold := 0, 0
+		leads.view(func(d *Driver) {
+			s := d.sessions[follower.id]
+			led = d.led[d.groups[elections[0]].class]
+			require.Greater(t, s.leads.Len(), 4*batch)
+			beat := s.leads.Beat(d.Now(), s.period, 0)
+			d.changed(s, pair.Change{What: pair.Empty, Revision: beat.Revision + 1})
+			ends := map[*group]elector.Time{}
+			for _, g := range d.sweep {
+				if g.lease != nil {
+					ends[g] = g.LeaseEnd()
+				}
+			}
+			d.acked(s, pair.Ack{Sequence: beat.Sequence, SentAt: beat.SentAt, Revision: beat.Revision + 1})
+			for g, end := range ends {
+				untold++
+				require.Equal(t, end, g.LeaseEnd())
+			}
+		})
+		require.Positive(t, untold)
+		follower.view(func(d *Driver) { d.beginAnew(d.sessions[leads.id]) })
+		time.Sleep(20 * time.Second)
+		leads.view(func(d *Driver) {
+			require.Equal(t, led, d.led[d.groups[elections[0]].class])
+		})
+		require.Equal(t, term, leads.Snapshot(leads.first(t)).Term)
+	})
+}
+
 // §16.6: the detector of the pair suspects a leader that is silent, in all elections that it
 // carries. What else happens to an election meanwhile changes nothing, also when its promise has
 // ended already. One that has left the set watches its leader itself.
