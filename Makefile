@@ -106,8 +106,8 @@ bench-values: ## compare with etcd how fast values are kept, in two minutes: tha
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	bin/peers/peers -values -page docs/benchmarks.md
 
-ELECTIONS ?= 1,1000,10000,30000
-bench-many: ## measure three nodes in many elections, in four minutes (ELECTIONS=1,1000,10000,30000)
+ELECTIONS ?= 1,1000,10000,30000,100000
+bench-many: ## measure three nodes in many elections, in six minutes (ELECTIONS=1,1000,10000,30000,100000)
 	cd internal/peers && go run . many -elections $(ELECTIONS)
 
 GRAY_TIME ?= 40s
