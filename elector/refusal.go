@@ -6,8 +6,8 @@ import (
 )
 
 // question is what a scouting voter asks; the zero question is none. A voter remembers the newest
-// question that it refused because of a leader or a promise. If that leader cedes or is proven dead,
-// the voter answers again. The asker keeps its round open for that after a death: §3.15.
+// question that it refused because of a leader or a promise. If that leader cedes or is proven
+// dead, the voter answers again. After a death the asker keeps its round open for that: §3.15.
 type question struct {
 	From     NodeID
 	Term     lsn.Term // proposed
