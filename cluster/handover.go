@@ -121,10 +121,11 @@ const transferBuffer = 64
 // Transfer hands leadership from this node to another voter, or to the best follower if to is "".
 // It returns nil when the target leads. It fails, and changes nothing, if this node is not the
 // leader, or if the target cannot lead (not connected, not a candidate, without a recent ack) or
-// does not answer within Timing.ElectionResult. Once the target has answered, guarded work is told
-// to stop and waited for, at most until the lease ends; then this node steps down. After that
-// Transfer fails only if another node is elected instead. When ctx ends first, the transfer goes
-// on, and may still succeed.
+// does not answer within Timing.ElectionResult. A target whose link is new may have just started,
+// and then it cannot lead for the time of Timing.Lease: this node leads on meanwhile. Then guarded
+// work is told to stop and waited for, at most until the lease ends, and this node steps down.
+// After that Transfer fails only if another node is elected instead. When ctx ends first, the
+// transfer goes on, and may still succeed.
 func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()

@@ -63,6 +63,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 		return
 	}
 	m.standAfterCession(msg.Successor)
+	m.answerAgain()
 }
 
 // standAfterCession arms the next attempt to stand: §9.7. The named successor stands at once. The

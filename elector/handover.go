@@ -29,7 +29,8 @@ var handovers = [...]struct {
 func (c handoverCause) String() string { return handovers[c].name }
 
 // Handover is a leader's handover that is under way. It waits for the target's ack of a new
-// heartbeat, and then for the guarded work to stop. The zero Handover means none.
+// heartbeat, until the target can stand, and then for the guarded work to stop. The zero Handover
+// means none.
 type Handover struct {
 	// To is the successor. After Resign and Stop it is only a preference, "" for
 	// none: the best at the moment of the cession is named.

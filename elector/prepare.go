@@ -18,14 +18,19 @@ func (m *Machine) HeirIsCold() bool {
 	return ok && cold.Has(voter)
 }
 
-// waitsForTarget reports whether a handover waits on, although its target answers, because the
-// application there is not prepared yet.
+// waitsForTarget reports whether a handover waits on, although its target answers: it may have
+// started a moment ago, and cannot stand yet (§9.2), or the application there is not prepared.
 func (m *Machine) waitsForTarget(voter int) bool {
-	h := &m.state.Leader.Handover
-	if m.state.Now >= h.ReadyBy || !m.state.Leader.Cold.Has(voter) {
+	l, t := m.state.Leader, &m.cfg.Timing
+	h := &l.Handover
+	switch {
+	case h.Cause <= handoverTransfer && !l.Settled.Has(voter):
+		h.End = h.Asked.Add(t.Promise() + t.HeartbeatBroadcast + t.ElectionResult)
+	case m.state.Now < h.ReadyBy && l.Cold.Has(voter):
+		h.End = h.ReadyBy
+	default:
 		return false
 	}
-	h.End = h.ReadyBy
 	return true
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // question is what a scouting voter asks; the zero question is none. A voter remembers the newest
-// question that it refused because of a leader or a promise. If that leader is proven dead, the
-// voter answers again, and the asker keeps its round open for that: §3.15.
+// question that it refused because of a leader or a promise. If that leader cedes or is proven
+// dead, the voter answers again. After a death the asker keeps its round open for that: §3.15.
 type question struct {
 	From     NodeID
 	Term     lsn.Term // proposed
@@ -22,7 +22,7 @@ func asked(asker NodeID, msg *Message) question {
 }
 
 // answerAgain says yes to the voter that this node refused last for a leader, if it would
-// support it now that a death is proven.
+// support it now that the leader has ceded or is proven dead.
 func (m *Machine) answerAgain() {
 	q := m.state.Refused
 	if q.From == "" {
