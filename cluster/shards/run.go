@@ -250,7 +250,7 @@ func (r *runner) lookAround() {
 		count := min(h.count, room, len(mine))
 		for _, i := range mine[:count] {
 			r.all[i].given = h.to
-			r.transfer(r.all[i].election, h.to)
+			r.transfer(i, h.to)
 		}
 		mine, room = mine[count:], room-count
 	}
@@ -275,13 +275,15 @@ func (r *runner) surplus(now time.Time, followers []cluster.NodeID) []handing {
 // moveTime is how long a transfer may take. One that takes longer goes on, and others begin.
 const moveTime = time.Minute
 
-func (r *runner) transfer(e *cluster.Election, to cluster.NodeID) {
+func (r *runner) transfer(i int, to cluster.NodeID) {
+	e := r.all[i].election
 	r.moving++
 	go func() {
 		ctx, cancel := context.WithTimeout(r.ctx, moveTime)
 		defer cancel()
 		err := e.Transfer(ctx, to)
 		r.results <- func() error {
+			r.see(i, e.Status().Leader) // its event may come later, and the next look before that
 			if r.moving--; err != nil && !errors.Is(err, cluster.ErrNotLeader) {
 				r.shunned[to] = time.Now().Add(r.cfg.Hold)
 			}
