@@ -182,7 +182,7 @@ explore: ## search the states of small clusters of the real machine (SEARCH_STAT
 KEPT_TIME ?= 10m
 KEPT_STOPS ?= 100
 KEPT_LIVES ?= 1000
-kept: ## measure what is promised, in 40 minutes: over KEPT_LIVES=1000, then with real processes for KEPT_TIME=10m each and KEPT_STOPS=100, and, as root, with packets that the kernel loses
+kept: ## measure what is promised, in 40 minutes (KEPT_LIVES=1000, KEPT_TIME=10m, KEPT_STOPS=100); needs root
 	KEPT_LIVES=$(KEPT_LIVES) go test -count=1 -v -timeout 0 -run 'AMistakeAMonth|TestLossMovesNoLeader' ./internal/lab/sim ./cluster
 	KEPT_TIME=$(KEPT_TIME) KEPT_STOPS=$(KEPT_STOPS) go test -count=1 -v -timeout 0 -run 'TestTheQualityOfServiceIsKept|TestLossMovesNoLeader' ./cmd/bmqnode
 	unshare -n sh -c 'ip link set lo up && iptables -A INPUT -m statistic --mode random --probability 0.01 -j DROP && \

@@ -186,7 +186,7 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))
 	}
-	if err == nil {
+	if err == nil && l.Err() == nil { // each election has asked the disk to write what it used
 		l.persister.note(l.Store.GiveBack)
 	}
 	l.view(func(d *Driver) { d.end(ErrClosed) })

@@ -53,6 +53,7 @@ func (d *Driver) tick() (all bool) {
 	return d.ticks.Next() > now
 }
 
+// ring acts on the alarms of sessions, detectors and leases that are due.
 func (d *Driver) ring(now elector.Time) {
 	for d.alarms.Next() <= now {
 		t := d.alarms[0]
@@ -69,6 +70,7 @@ func (d *Driver) endLeases() {
 	}
 }
 
+// endLease is endLeases for one election; g may be nil.
 func (d *Driver) endLease(g *group, now elector.Time) {
 	if g != nil && g.leadTerm != 0 && g.machine.Lease().End <= now {
 		d.step(g, elector.Tick{})
