@@ -76,7 +76,8 @@ func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next s
 			all = append(all, g.Election)
 		}
 	case len(first) > 0 && sel.Limit == 0 && sel.After == "":
-		all = append(first, slices.DeleteFunc(all, func(e *loop.Election) bool { return e == first[0] })...)
+		all = slices.DeleteFunc(all, func(e *loop.Election) bool { return e == first[0] })
+		all = append(first, all...)
 	}
 	for s := range n.loop.Snapshots(all) {
 		list(s)

@@ -294,7 +294,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
 	d.noteLoud(g)
-	d.noteAttempt(g)
+	d.noteAttempt(g, now)
 	d.pair(g)
 	switch {
 	case !watched, g.busy() && g.machine.Quiet(): // nobody watches the lease, or a request waits
