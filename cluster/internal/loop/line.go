@@ -11,8 +11,8 @@ const attemptsAtOnce = 256
 // crowded reports whether an election is not to begin an attempt.
 func (d *Driver) crowded(g *group) bool { return d.attempts >= attemptsAtOnce && !g.attempts }
 
-// noteAttempt counts the attempts after a step at now. An election that could not stand waits in line, and
-// the next one in line stands if it can.
+// noteAttempt counts the attempts after a step at now. An election that could not stand waits in
+// line, and the next one in line stands if it can.
 func (d *Driver) noteAttempt(g *group, now elector.Time) {
 	switch attempts := g.machine.Attempts(); {
 	case attempts && !g.attempts:
