@@ -421,8 +421,8 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 	}
 }
 
-// TestWhoJoinsLateKeepsNoLease: the same for a follower that says after the end of the lease that it
-// follows, although its acks of beats count already.
+// TestWhoJoinsLateKeepsNoLease: the same for a follower that says after the end of the lease that
+// it follows, although its acks of beats count already.
 func TestWhoJoinsLateKeepsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &passing{Clock: clock.Process()}
