@@ -221,7 +221,6 @@ func TestWhoFollowsNobodyIsTold(t *testing.T) {
 	})
 }
 
-// §16.9: no beat makes up for a link that delivers no changes: what was not read counts as lost.
 // §16.10: of many elections without a leader few try to get one at a time.
 func TestManyAttemptsWaitInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -421,8 +420,8 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 	}
 }
 
-// TestWhoJoinsLateKeepsNoLease: the same for a follower that says after the end of the lease that
-// it follows, although its acks of beats count already.
+// §16.4: the same for a follower that says after the end of the lease that it follows, although its
+// acks of beats count already.
 func TestWhoJoinsLateKeepsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &passing{Clock: clock.Process()}
