@@ -256,7 +256,7 @@ func (d *Driver) bringUpToDate(g *group) {
 //     nobody has to be told by heartbeats that it leads.
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
-	d.Recorder.Step(g.Name, g.Config, in)
+	d.Recorder.Step(g.Name, g.Election == d.first, g.Config, in)
 	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
