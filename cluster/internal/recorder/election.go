@@ -9,12 +9,12 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// mostInputs is how many inputs of a second are recorded, except for those of the default election. A
-// hundred thousand elections that are opened would take the place of all that was recorded before.
+// mostInputs is how many inputs of a second are recorded, except for those of the default election.
+// A hundred thousand elections that are opened would take the place of all that was recorded before.
 const mostInputs = 10
 
-// Step records an input of an election that is not a message: heartbeats are not recorded. The first
-// election is the default one.
+// Step records an input of an election that is not a message: heartbeats are not recorded. The
+// first election is the default one.
 func (r *Recorder) Step(group string, first bool, c *elector.Config, in elector.Input) {
 	switch in.(type) {
 	case elector.Start, elector.Transfer, elector.Resign, elector.ChangeVoters, elector.Eligible:
