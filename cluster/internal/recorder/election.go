@@ -10,7 +10,7 @@ import (
 )
 
 // mostInputs is how many inputs of a second are recorded, except for those of the default election.
-// A hundred thousand elections that are opened would take the place of all that was recorded before.
+// Those of a hundred thousand elections would take the place of all that was recorded before.
 const mostInputs = 10
 
 // Step records an input of an election that is not a message: heartbeats are not recorded. The
