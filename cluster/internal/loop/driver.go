@@ -53,6 +53,9 @@ type Driver struct {
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
 
+	savesLed   bool // the disk writes which elections this node led last ...
+	ledChanged bool // ... and others have changed since
+
 	leaving bool          // the node is being closed
 	rested  time.Duration // the node's age when the driver began to wait for the next event
 	awake   elector.Time  // when the driver began with what it does now
@@ -285,7 +288,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 		d.leave(g)
 	}
 	if len(e.Transitions) > 0 {
-		d.noteLed()
+		d.noteLed(g)
 	}
 	g.noteSuccession()
 	g.showRecord(&e)

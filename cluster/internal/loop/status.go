@@ -196,7 +196,7 @@ func (d *Driver) notStanding(g *group) (why string, until elector.Time) {
 			why = fmt.Sprintf(" (%s)", work.Err)
 		}
 		return "its work ended by itself" + why + ", it rests", work.Rest
-	case paused != nil && !g.machine.State().Turns.LedLast:
+	case paused != nil && !g.machine.LedLast():
 		return paused.Error(), 0
 	case restEnd > now:
 		return "it stepped down, and rests", restEnd
