@@ -291,6 +291,20 @@ func (m *Machine) Status() Status {
 	return st
 }
 
+// Brief is the part of Status that takes no memory, for those who look at very many machines.
+type Brief struct {
+	Role   Role
+	Term   lsn.Term
+	Leader NodeID
+	Quorum int
+}
+
+// Brief returns the part of Status, as of the last step.
+func (m *Machine) Brief() Brief {
+	return Brief{m.state.Role, m.leadershipTerm(), m.perceivedLeader(),
+		min(m.set.quorum, len(m.set.voters))}
+}
+
 // names returns the voters that satisfy has, sorted.
 func (m *Machine) names(has func(voter int) bool) []NodeID {
 	var ids []NodeID

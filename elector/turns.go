@@ -116,3 +116,6 @@ func (m *Machine) heir() NodeID {
 	}
 	return ""
 }
+
+// LedLast reports whether this node led, and has followed nobody since.
+func (m *Machine) LedLast() bool { return m.state.Turns.LedLast }

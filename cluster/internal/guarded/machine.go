@@ -87,6 +87,13 @@ func (m *Machine) State() leadership.State {
 	return m.inner.State()
 }
 
+// Overdue reports whether guarded work goes on although its leadership is over.
+func (m *Machine) Overdue() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inner.State().Phase == leadership.Overdue
+}
+
 // Ended is why the election has ended on this node; nil while it is open.
 func (m *Machine) Ended() error {
 	m.mu.Lock()

@@ -53,6 +53,9 @@ type Driver struct {
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
 
+	savesLed   bool // the disk writes which elections this node led last ...
+	ledChanged bool // ... and others have changed since
+
 	leaving bool          // the node is being closed
 	rested  time.Duration // the node's age when the driver began to wait for the next event
 	awake   elector.Time  // when the driver began with what it does now
@@ -256,7 +259,7 @@ func (d *Driver) bringUpToDate(g *group) {
 //     nobody has to be told by heartbeats that it leads.
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
-	d.Recorder.Step(g.Name, g.Config, in)
+	d.Recorder.Step(g.Name, g.Election == d.first, g.Config, in)
 	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
@@ -285,7 +288,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 		d.leave(g)
 	}
 	if len(e.Transitions) > 0 {
-		d.noteLed()
+		d.noteLed(g)
 	}
 	g.noteSuccession()
 	g.showRecord(&e)
@@ -294,7 +297,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
 	d.noteLoud(g)
-	d.noteAttempt(g)
+	d.noteAttempt(g, now)
 	d.pair(g)
 	switch {
 	case !watched, g.busy() && g.machine.Quiet(): // nobody watches the lease, or a request waits

@@ -237,21 +237,23 @@ func (e *Election) SetFit(by Judge, unfit string) (before string, err error) {
 // the driver's inbox is full.
 func (l *Loop) SetHealth(unfit string, patience time.Duration) {
 	l.health.Store(&unfit)
-	l.later(func(d *Driver) { d.applyHealth(false) })
+	l.later(func(d *Driver) { d.tellAll(applyHealth) })
 	if unfit != "" {
-		time.AfterFunc(patience, func() { l.later(func(d *Driver) { d.applyHealth(true) }) })
+		time.AfterFunc(patience, func() {
+			l.later(func(d *Driver) { d.tellAll(applyHealthToLeader) })
+		})
 	}
 }
 
-// applyHealth passes on the newest result of the probes, where it counts by now.
-func (d *Driver) applyHealth(leadersToo bool) {
-	unfit := d.health.Load()
-	for _, name := range sortedKeys(d.groups) {
-		g := d.groups[name]
-		if *unfit == "" || g.leadTerm == 0 || leadersToo || g.unfit[Probes] != "" {
-			_, _ = g.SetFit(Probes, *unfit) // of an election that has ended it does not matter
-		}
+// applyHealth passes on the newest result of the probes, if it counts by now.
+func applyHealth(d *Driver, g *group) {
+	if *d.health.Load() == "" || g.leadTerm == 0 || g.unfit[Probes] != "" {
+		applyHealthToLeader(d, g)
 	}
+}
+
+func applyHealthToLeader(d *Driver, g *group) {
+	_, _ = g.SetFit(Probes, *d.health.Load()) // of an election that has ended it does not matter
 }
 
 // inTurn reports whether nodes stand by rank and round trips.

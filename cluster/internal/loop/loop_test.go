@@ -382,3 +382,32 @@ func TestTicksAndEventsGoInTurns(t *testing.T) {
 		m.view(func(d *Driver) { require.Empty(t, d.ticks.Due(d.Now())) })
 	})
 }
+
+// What a node led last is on disk during a pause, also if very many elections change at a time.
+func TestAPauseKeepsWhoLedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(10 * batch)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		for _, m := range all {
+			require.NoError(t, m.Pause(t.Context(), time.Hour))
+		}
+		moved := 0
+		all[0].view(func(d *Driver) {
+			for _, name := range elections {
+				if g := d.groups[name]; g.leadTerm != 0 {
+					d.step(g, elector.Transfer{To: "b"})
+					moved++
+				}
+			}
+		})
+		require.Greater(t, moved, batch)
+		time.Sleep(20 * time.Second)
+		for _, m := range all {
+			var led []string
+			m.view(func(d *Driver) { led = d.ledLast(nil) })
+			require.Equal(t, led, m.Store.Pause().Led, m.id)
+			require.Equal(t, m == all[0], len(led) == 0, "all have moved")
+		}
+	})
+}

@@ -179,9 +179,11 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 		d.leaving = true
 		for _, g := range d.groups {
 			all = append(all, g.Election)
+		}
+		d.tellAll(func(d *Driver, g *group) {
 			g.Close(ErrClosed, false)
 			d.stepRequests(g)
-		}
+		})
 	})
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))

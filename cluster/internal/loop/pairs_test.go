@@ -221,7 +221,6 @@ func TestWhoFollowsNobodyIsTold(t *testing.T) {
 	})
 }
 
-// §16.9: no beat makes up for a link that delivers no changes: what was not read counts as lost.
 // §16.10: of many elections without a leader few try to get one at a time.
 func TestManyAttemptsWaitInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +232,18 @@ func TestManyAttemptsWaitInLine(t *testing.T) {
 		for range 400 {
 			time.Sleep(25 * time.Millisecond)
 			for _, m := range all {
-				m.view(func(d *Driver) { require.LessOrEqual(t, d.attempts, attemptsAtOnce) })
+				m.view(func(d *Driver) {
+					attempts := 0
+					for _, g := range d.groups {
+						s := g.machine.State()
+						young := d.Now() < s.Leader.Since.Add(2*elector.Article().HeartbeatBroadcast)
+						if s.Role == elector.Candidate || s.Follower.Round.IsOpen() ||
+							s.Role == elector.Leader && young && !s.Leader.Covered {
+							attempts++
+						}
+					}
+					require.LessOrEqual(t, attempts, attemptsAtOnce)
+				})
 			}
 		}
 		for _, e := range elections {
@@ -408,6 +418,60 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// §16.4: the same for a follower that says after the end of the lease that it follows, although its
+// acks of beats count already.
+func TestWhoJoinsLateKeepsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc, "e0000")
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		leads.view(func(d *Driver) {
+			g := d.groups["e0000"]
+			term, s := g.leadTerm, d.sessions[all[(slices.Index(all, leads)+1)%3].id]
+			for _, s := range d.sessions {
+				revision := s.leads.Beat(d.Now(), 0, 0).Revision + 1
+				d.changed(s, pair.Change{What: pair.Leave, Group: g.Name, Revision: revision})
+			}
+			end := g.machine.Lease().End
+			require.Nil(t, g.lease, "nobody is known to follow")
+			c.ahead.Store(int64(end.Sub(d.Now()) / 2))
+			b := s.leads.Beat(d.Now(), s.period, 0)
+			d.acked(s, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision})
+			require.Equal(t, term, g.leadTerm)
+			c.ahead.Add(int64(end.Sub(d.Now())))
+			d.changed(s, pair.Change{What: pair.Join, Group: g.Name, Term: term, Revision: b.Revision + 1})
+			require.Zero(t, g.leadTerm)
+			c.ahead.Store(0)
+		})
+	})
+}
+
+// §7.12: a driver that was held up puts each deadline off once, whatever comes meanwhile. One that
+// is always late suspects a silent leader all the same.
+func TestADriverThatIsAlwaysLateSuspects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc, "e0000")
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		follower := all[(slices.Index(all, leads)+1)%3]
+		follower.view(func(d *Driver) {
+			g := d.groups["e0000"]
+			d.closeSession(leads.id)
+			d.step(g, elector.LinkUp{Peer: leads.id}) // it watches its leader itself
+			follows := func() bool { return g.machine.State().Follower.Leader == leads.id }
+			for n := 0; follows(); n++ {
+				require.Less(t, n, 4, "late ticks")
+				c.ahead.Add(int64(max(g.tick.At.Sub(d.Now()), 0) + 2*lateFrom))
+				d.listenFirst()
+				d.step(g, elector.Tick{})
+			}
+			c.ahead.Store(0)
+		})
+	})
 }
 
 // passing is a clock that moves on by a step with each reading.
