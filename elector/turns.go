@@ -70,7 +70,7 @@ func (m *Machine) backOff() {
 func (m *Machine) standInTurn() {
 	end := max(m.bound(), m.state.Now)
 	m.standIn(end.Sub(m.state.Now) + m.turn())
-	m.state.Follower.Postponed = end > m.state.Now
+	m.state.seek().Postponed = end > m.state.Now
 }
 
 // randomWait is uniform in [0, MaxRandomWait] or, if the node goes by turns, in a window that
@@ -84,7 +84,7 @@ func (m *Machine) randomWait() time.Duration {
 	}
 	// §9.14: where the leader named a successor ahead, that goes first after a crash, too.
 	first := t.Heir == m.cfg.Self && t.Failed == 0 && m.step() == 0
-	if first || m.state.Now < m.state.Follower.SuccessorUntil {
+	if first || m.state.Now < m.state.Seek.SuccessorUntil {
 		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
 	}
 	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)

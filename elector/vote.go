@@ -18,7 +18,7 @@ func (m *Machine) stance() scouting.Stance {
 		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
 		Record:      s.Record.Accepted.LSN,
 		// §4.5: a node that cannot win its round must not refuse one that can.
-		Scouting: s.Role == Follower && s.Follower.Round.IsOpen() && m.reach() >= m.set.quorum,
+		Scouting: s.Role == Follower && s.Seek.Round.IsOpen() && m.reach() >= m.set.quorum,
 	}
 }
 
@@ -55,7 +55,7 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	a := m.weigh(q)
 	m.answer(q, a)
 	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
-		m.state.Refused = q
+		*m.state.refused() = q
 	}
 }
 

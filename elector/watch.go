@@ -28,12 +28,14 @@ type quality struct {
 
 // silentAt is when the leader that sent this heartbeat is given up if no other one comes: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
-	w := &m.watch
-	if w.leader != from || w.term != msg.Term {
-		w.leader, w.term, w.Detector = from, msg.Term, m.cfg.newDetector(msg)
+	detection, w := m.detection(from, msg.Period), m.cfg.missCount
+	if m.cfg.learns() {
+		if m.watch == nil || m.watch.leader != from || m.watch.term != msg.Term {
+			m.watch = &watch{from, msg.Term, m.cfg.newDetector(msg)}
+		}
+		w = m.watch.Detector
 	}
-	detection := m.detection(from, msg.Period)
-	nfde, ok := w.Detector.(*detector.NFDE)
+	nfde, ok := w.(*detector.NFDE)
 	if ok {
 		nfde.Adjust(detection)
 	}
@@ -67,6 +69,9 @@ func (m *Message) heartbeat() detector.Heartbeat {
 	}
 }
 
+// learns reports whether a detector remembers heartbeats. The miss count does not.
+func (c *resolved) learns() bool { return c.asksQuality() || c.Phi != (detector.PhiConfig{}) }
+
 // newDetector returns the detector that the configuration selects. NFD-E needs a leader that
 // says its period.
 func (c *resolved) newDetector(msg *Message) detector.Detector {
@@ -74,7 +79,7 @@ func (c *resolved) newDetector(msg *Message) detector.Detector {
 		return detector.NewNFDE(c.QoS.Detect)
 	}
 	if c.Phi == (detector.PhiConfig{}) {
-		return detector.MissCount(c.Timing.HeartbeatMissCount)
+		return c.missCount
 	}
 	phi, err := detector.NewPhi(c.Phi)
 	if err != nil {
@@ -85,6 +90,9 @@ func (c *resolved) newDetector(msg *Message) detector.Detector {
 
 // suspected is to be called when the leader is given up for its silence.
 func (w *watch) suspected() {
+	if w == nil {
+		return
+	}
 	if nfde, ok := w.Detector.(*detector.NFDE); ok {
 		nfde.Forget()
 	}
