@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
@@ -213,7 +214,9 @@ func (m *Machine) died(peer NodeID) {
 	if s.Promise.To == peer { // §6.5, §6.6
 		s.Promise = promise{}
 	}
-	m.unhold(func(e *Envelope) bool { return e.To == peer })
+	if m.held != nil {
+		*m.held = slices.DeleteFunc(*m.held, func(e Envelope) bool { return e.To == peer })
+	}
 	m.unavailable(peer)
 	if s.Role == Follower && s.Turns.LastLeader == peer {
 		s.seek().LeaderDied = true

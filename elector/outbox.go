@@ -28,11 +28,13 @@ func (m *Machine) send(to NodeID, msg *Message) {
 // a stuck disk cannot fill the memory. The newer message goes to the end, so that it does not
 // overtake messages between the two.
 func (m *Machine) hold(e Envelope) {
-	m.unhold(func(h *Envelope) bool { return h.To == e.To && h.Message.Kind == e.Message.Kind })
 	if m.held == nil {
 		m.held = &[]Envelope{}
 	}
-	*m.held = append(*m.held, e)
+	others := slices.DeleteFunc(*m.held, func(h Envelope) bool {
+		return h.To == e.To && h.Message.Kind == e.Message.Kind
+	})
+	*m.held = append(others, e)
 }
 
 // outdated reports whether a message that waited for the disk is not true any more (§2.6): it is
@@ -77,16 +79,4 @@ func (m *Machine) release(term lsn.Term) {
 		}
 	}
 	m.proposeIfDurable()
-}
-
-// unhold drops the messages that wait for the disk and are not to be sent. It keeps no memory if
-// none is left.
-func (m *Machine) unhold(drop func(*Envelope) bool) {
-	if m.held == nil {
-		return
-	}
-	*m.held = slices.DeleteFunc(*m.held, func(e Envelope) bool { return drop(&e) })
-	if len(*m.held) == 0 {
-		m.held = nil
-	}
 }
