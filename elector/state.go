@@ -182,7 +182,7 @@ func (m *Machine) become(r Role, why Reason, peer NodeID) {
 func (m *Machine) transition(from Role, why Reason, peer NodeID) {
 	m.eff.Transitions = append(m.eff.Transitions, Transition{
 		From: from, To: m.state.Role, Reason: why,
-		Term: m.leadershipTerm(), Leader: m.perceivedLeader(), Peer: peer,
+		Term: m.leadershipTerm(), Leader: m.Leader(), Peer: peer,
 	})
 }
 
@@ -200,8 +200,8 @@ func (m *Machine) enterTerm(t lsn.Term) {
 	m.reserve()
 }
 
-// perceivedLeader is the leader that this node is or follows; "" for none.
-func (m *Machine) perceivedLeader() NodeID {
+// Leader is the leader that this node is or follows; "" for none.
+func (m *Machine) Leader() NodeID {
 	if m.state.Role == Leader {
 		return m.cfg.Self
 	}
@@ -260,7 +260,7 @@ func (m *Machine) Status() Status {
 	s := &m.state
 	p := m.promise()
 	st := Status{
-		Role: s.Role, Term: m.leadershipTerm(), Leader: m.perceivedLeader(),
+		Role: s.Role, Term: m.leadershipTerm(), Leader: m.Leader(),
 		HintedLeader: s.Seek.HintedLeader, AwaitedLeader: s.Follower.AwaitedLeader,
 		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
 		PromisedTo: p.To, PromiseEnd: p.Until,

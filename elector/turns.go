@@ -27,6 +27,9 @@ func (t *turns) lead() { t.LastLeader, t.Heir, t.LedLast, t.Failed = "", "", tru
 // failed notes an attempt that failed.
 func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }
 
+// RoundTrip is that of the newest Measured; 0 if there was none.
+func (m *Machine) RoundTrip() time.Duration { return m.state.Turns.RoundTrip }
+
 // TripToMajority returns the value for Measured: the round trip to the farthest of the nearest
 // voters that form a majority together with this one, or 0 if none is known. So one slow voter does
 // not make all wait longer. trips are the round trips to the other voters, 0 for an unknown one; it

@@ -12,7 +12,7 @@ func (m *Machine) stance() scouting.Stance {
 	return scouting.Stance{
 		Self:        scouting.Rank{Priority: s.Priority, Node: m.cfg.Self},
 		Term:        m.floor(),
-		Leader:      m.perceivedLeader(),
+		Leader:      m.Leader(),
 		PromisedTo:  p.To,
 		PromiseLeft: p.Until.Sub(s.Now),
 		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
@@ -79,7 +79,7 @@ func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message
 		Kind: kind, Term: m.floor(), ProposedTerm: proposed,
 		WillVote: a.WillVote, Cause: a.Cause, RetryAfter: a.RetryAfter,
 	}
-	if leader := m.perceivedLeader(); !a.WillVote && leader != "" {
+	if leader := m.Leader(); !a.WillVote && leader != "" {
 		reply.Leader, reply.LeaderTerm = leader, m.leadershipTerm()
 	}
 	return reply

@@ -89,47 +89,47 @@ func (m *Machine) Lease() (lsn.Term, elector.Time) { return m.state.Term, m.stat
 
 // Step tells the machine that in happened at the given time, and returns what to do
 // about it.
-func (machine *Machine) Step(now elector.Time, in Input) Effects {
-	m := step{Machine: machine}
-	if s := &m.state; s.Phase >= Serving {
-		m.eff.Holder = s.ID
-		m.eff.Deadline = s.Deadline
+func (m *Machine) Step(now elector.Time, in Input) Effects {
+	st := step{Machine: m}
+	if s := &st.state; s.Phase >= Serving {
+		st.eff.Holder = s.ID
+		st.eff.Deadline = s.Deadline
 	}
 	switch in := in.(type) {
 	case Campaign:
-		m.campaign(now, in)
+		st.campaign(now, in)
 	case GiveUp:
-		m.expire(now) // if the lease has ended, that is why
-		if m.state.Phase == Serving && m.state.ID == in.ID {
-			m.stop(elector.Resigned, elector.Never)
+		st.expire(now) // if the lease has ended, that is why
+		if st.state.Phase == Serving && st.state.ID == in.ID {
+			st.stop(elector.Resigned, elector.Never)
 		}
 	case Release:
-		if m.state.Phase != Idle && m.state.ID == in.ID {
-			m.release(now)
-			m.request(elector.Resign{Rest: in.Rest})
+		if st.state.Phase != Idle && st.state.ID == in.ID {
+			st.release(now)
+			st.request(elector.Resign{Rest: in.Rest})
 		}
 	case Resign:
-		m.resign()
+		st.resign()
 	case Fitness:
-		m.state.Unfit = in.Unfit
+		st.state.Unfit = in.Unfit
 	case Candidacy:
-		m.state.MayStand, m.state.Stood = in.MayStand, m.state.Stood || in.MayStand
+		st.state.MayStand, st.state.Stood = in.MayStand, st.state.Stood || in.MayStand
 	case Prefer:
-		m.state.Priority = in.Priority
-		m.request(elector.Prefer{Priority: in.Priority})
+		st.state.Priority = in.Priority
+		st.request(elector.Prefer{Priority: in.Priority})
 	case Close:
-		m.close(now, in.Abrupt)
+		st.close(now, in.Abrupt)
 	case Lease:
-		m.lease(now, in)
+		st.lease(now, in)
 	case StopWork:
-		m.stop(in.Why, in.By)
+		st.stop(in.Why, in.By)
 	case Lost:
-		m.lost(now, in.Why)
+		st.lost(now, in.Why)
 	}
-	m.expire(now)
-	m.updateEligible()
-	m.eff.Wake = m.wake()
-	return m.eff
+	st.expire(now)
+	st.updateEligible()
+	st.eff.Wake = st.wake()
+	return st.eff
 }
 
 // campaign begins a campaign. It is granted only after the elector has answered what is

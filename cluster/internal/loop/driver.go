@@ -255,7 +255,7 @@ func (d *Driver) bringUpToDate(g *group) {
 //  10. Join the followed set of the leader's session, or leave it. Let a leader be quiet to whom
 //     nobody has to be told by heartbeats that it leads.
 func (d *Driver) stepOnce(g *group, in elector.Input) {
-	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
+	now, entropy, ledIn, followed := d.Now(), d.Hooks.Entropy(), g.leadTerm, g.machine.Leader()
 	d.Recorder.Step(g.Name, g.Config, in)
 	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
@@ -268,10 +268,10 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	}
 	watched := d.watchLease(g)
 	if g.tick.Set() { // it was not left
-		d.ticks.Set(g.tick, e.Wake)
+		d.ticks.Set(&g.tick, e.Wake)
 	}
-	d.report(g, &e)
-	d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
+	d.report(g, &e, followed)
+	d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd(), followed)
 	if e.Persist != (elector.Terms{}) {
 		d.persister.request(g.Name, store.Durable{
 			Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
@@ -291,6 +291,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	g.showRecord(&e)
 	g.signalConfirmed()
 	g.signalHandoverEnd()
+	g.trim()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
 	d.noteLoud(g)
@@ -346,7 +347,7 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	case elector.Died:
 		s.In = in
 	case elector.Carry:
-		if !g.pairing.Observes { // who observes promises nothing
+		if !g.observes { // who observes promises nothing
 			s.In = in
 		}
 	case elector.Persisted:

@@ -31,7 +31,7 @@ func (d *Driver) noteAttempt(g *group) {
 		d.line = d.line[1:]
 		next.inLine = false
 		if next.tick.Set() && next.machine.IsAboutToStand(now) {
-			d.ticks.Set(next.tick, now)
+			d.ticks.Set(&next.tick, now)
 			return // it attempts with its tick, or lets the next one follow
 		}
 	}

@@ -166,10 +166,9 @@ func (d *Driver) measured(g *group) {
 		d.majority = majority{voters, elector.TripToMajority(trips, len(voters))}
 	}
 	now := d.majority.trip
-	if (now - g.roundTrip).Abs() <= g.roundTrip/4 {
+	if was := g.machine.RoundTrip(); (now - was).Abs() <= was/4 {
 		return
 	}
-	g.roundTrip = now
 	d.stepOnce(g, elector.Measured{RoundTrip: now})
 }
 
@@ -200,8 +199,8 @@ func (d *Driver) received(g *group, e *event) {
 	}
 	draws := d.draws(g, e)
 	d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})
-	if draws && g.follows == e.from {
-		g.drawnBy = e.from
+	if draws && g.machine.Leader() == e.from {
+		g.own().drawnBy = e.from
 	}
 	if g.carried { // the pair's detector is tuned
 		return

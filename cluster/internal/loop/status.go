@@ -48,8 +48,11 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	d.bringUpToDate(g)
 	s := Snapshot{
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
-		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
+		LeaderMeta: g.leaderMeta, Leaderships: g.measure.Leaderships,
 		Record: g.machine.Record(), Electorate: slices.Clone(g.machine.Electorate()),
+	}
+	if g.since != 0 {
+		s.Since = time.Unix(0, g.since)
 	}
 	if since := g.measure.Leaderless; since != 0 {
 		s.Leaderless = max(s.Now.Sub(since), 1)
