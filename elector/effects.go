@@ -42,7 +42,8 @@ type Effects struct {
 }
 
 // reset keeps the memory of the slices. To build the zero Effects and copy it takes longer.
-func (e *Effects) reset() {
+func (e *running) reset(entropy uint64) {
+	e.random = entropy
 	e.Messages, e.Transitions = e.Messages[:0], e.Transitions[:0]
 	e.Persist, e.StopWork, e.Anomaly, e.Wake = Terms{}, false, Anomaly{}, 0
 	e.Joined = nil

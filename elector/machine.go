@@ -13,7 +13,7 @@ type Machine struct {
 	set     *electorate
 	state   state
 	held    *[]Envelope // wait until the term that they speak for is durable; nil for none
-	watch   *watch      // of the leader that is followed, or was followed last; nil if nothing is learnt
+	watch   *watch      // of the leader that it follows or followed last; nil if it learns nothing
 	quality *quality    // nil without Config.QoS
 	eff     *running
 	crowded bool // see SetCrowded
@@ -67,9 +67,8 @@ func (m *Machine) Another(priority int) *Machine {
 // random word; it is read if the step draws a back-off or opens a round. The slices
 // of the effects are valid until the next Step.
 func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
-	m.eff.reset()
+	m.eff.reset(entropy)
 	m.state.Now = max(now, m.state.Now, 1)
-	m.eff.random = entropy
 
 	if in, ok := in.(Backed); ok {
 		m.backed(in) // it came before the lease ended

@@ -246,8 +246,8 @@ func (m *Machine) asserts() asserted {
 
 // noteSettled notes that a voter was fit for so long that it has surely not just started: §9.6.
 func (m *Machine) noteSettled(voter int) {
-	l := m.state.Leader
-	if since := m.state.By[voter].FitSince; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
+	l, since := m.state.Leader, m.state.By[voter].FitSince
+	if since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
 		l.Settled = l.Settled.With(voter)
 	}
 }

@@ -22,10 +22,20 @@ type Follower struct {
 	readAt   elector.Time // ... since, or at which it had read all
 }
 
-type followed struct {
-	term     lsn.Term
-	observes bool
+// followed is the term of an election that is followed, and in the lowest bit whether the node only
+// observes it; 0 for one that is not followed.
+type followed uint64
+
+func follow(term lsn.Term, observes bool) followed {
+	f := followed(term) << 1
+	if observes {
+		f |= 1
+	}
+	return f
 }
+
+func (f followed) term() lsn.Term { return lsn.Term(f >> 1) }
+func (f followed) observes() bool { return f&1 != 0 }
 
 // NewFollower returns the end of a new session.
 func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
@@ -33,9 +43,8 @@ func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
 // Join takes an election into the set, in the term of its leader: §16.1. The caller sends the
 // change, if there is one. The node must have promised and acknowledged before, or observe.
 func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, changed bool) {
-	old, had := f.set[group]
-	now := followed{term, observes}
-	if had && old == now {
+	old, now := f.set[group], follow(term, observes)
+	if old == now {
 		return Change{}, false
 	}
 	f.hash += now.hash(group) - old.hash(group)
@@ -105,22 +114,22 @@ func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 // Len is the number of elections of the set.
 func (f *Follower) Len() int { return len(f.set) }
 
-func (m followed) what() What {
-	if m.observes {
+func (f followed) what() What {
+	if f.observes() {
 		return Observe
 	}
 	return Join
 }
 
 // hash is what one election adds to the hash of a set; 0 for an election that is not in it.
-func (m followed) hash(group string) uint64 {
-	if m.term == 0 {
+func (f followed) hash(group string) uint64 {
+	if f == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(group)) // never fails
-	sum := h.Sum64() ^ uint64(m.term)*0x9e3779b97f4a7c15
-	if m.observes {
+	sum := h.Sum64() ^ uint64(f.term())*0x9e3779b97f4a7c15
+	if f.observes() {
 		sum ^= 1 << 63
 	}
 	return sum * 0xbf58476d1ce4e5b9

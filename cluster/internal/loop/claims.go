@@ -28,8 +28,8 @@ type silences struct {
 // it has heard within half a lease. That alone proves nothing, since that leader may have lost its
 // quorum.
 func (d *Driver) draws(g *group, e *event) bool {
-	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.machine.Leader() || g.Config.UnsafeNoScouting ||
-		g.Config.UnsafeQuorum || !slices.Contains(g.machine.Electorate(), e.from) {
+	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.machine.Leader() ||
+		g.Config.UnsafeNoScouting || g.Config.UnsafeQuorum || !slices.Contains(g.machine.Electorate(), e.from) {
 		return false
 	}
 	now := d.Now()

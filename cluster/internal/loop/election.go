@@ -89,7 +89,6 @@ type group struct {
 	since      int64        // time of the newest transition, in Unix nanoseconds; 0 before the first
 	leaderMeta string       // the Meta of the leader
 	measure    measure.Election
-	followed   elector.NodeID // the newest leader that it knew
 }
 
 // rare is what few groups need at a time. All others share nothingRare.

@@ -47,7 +47,6 @@ func (d *Driver) report(g *group, e *elector.Effects, lost elector.NodeID) {
 			g.leaderMeta = d.Meta
 		}
 		if t.Leader != "" {
-			g.followed = t.Leader
 			d.noteVoters(g)
 		}
 		d.Publish(g.Name, t, now, g.leaderMeta)
