@@ -29,7 +29,8 @@ type silences struct {
 // quorum.
 func (d *Driver) draws(g *group, e *event) bool {
 	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.machine.Leader() ||
-		g.Config.UnsafeNoScouting || g.Config.UnsafeQuorum || !slices.Contains(g.machine.Electorate(), e.from) {
+		g.Config.UnsafeNoScouting || g.Config.UnsafeQuorum ||
+		!slices.Contains(g.machine.Electorate(), e.from) {
 		return false
 	}
 	now := d.Now()
