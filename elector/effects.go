@@ -42,8 +42,7 @@ type Effects struct {
 }
 
 // reset keeps the memory of the slices. To build the zero Effects and copy it takes longer.
-func (e *running) reset(entropy uint64) {
-	e.random = entropy
+func (e *Effects) reset() {
 	e.Messages, e.Transitions = e.Messages[:0], e.Transitions[:0]
 	e.Persist, e.StopWork, e.Anomaly, e.Wake = Terms{}, false, Anomaly{}, 0
 	e.Joined = nil

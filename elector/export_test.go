@@ -9,12 +9,12 @@ func (m *Machine) Clone() *Machine { return m.At(m.State(), m.Held()) }
 
 // At returns a machine of m's configuration that is in another state, and holds other messages.
 func (m *Machine) At(s State, held []Envelope) *Machine {
-	at := &Machine{cfg: m.cfg, eff: &running{}, state: blank()}
+	at := &Machine{cfg: m.cfg, eff: &Effects{}, state: blank(), watch: &m.cfg.counts}
 	for _, e := range held {
 		at.hold(e)
 	}
 	k := &at.state
-	k.Common, *k.rare(), *k.record(), *k.refused() = s.Common, s.Rare, s.Record, s.Refused
+	k.Common, *k.rare(), *k.record(), k.Refused = s.Common, s.Rare, s.Record, &s.Refused
 	at.resolve()
 	k.part(0)
 	*k.seek(), *k.writing() = s.Follower.seekState, s.Leader.Writing

@@ -65,7 +65,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if t := &s.Takeover; t.To == from { // nobody's names nobody
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
-	s.Turns.follow(from, msg.Successor)
+	s.Turns.reset(from, msg.Successor, false)
 	f := s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {

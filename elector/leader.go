@@ -16,7 +16,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	s.Leader.Period = m.cfg.Timing.HeartbeatBroadcast
 	s.Leader.Settled = s.Linked &^ b.No // §9.6: a voter that has just started refuses
 	s.SeenLSN = lsn.LSN{Term: b.Term}
-	s.Turns.lead()
+	s.Turns.reset("", "", true)
 	m.setNewer(newer{})
 	m.renewLease()
 	m.writeAnew()
@@ -192,9 +192,8 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := m.state.Leader
 	l.Term, l.Reaffirm, l.Covered = term, ballot{}, false
-	if w := m.state.Writing; *w != (writing{}) { // §15.6: an election here, too
-		*m.state.writing() = writing{Kept: w.Kept, Bind: w.Bind, Change: w.Change}
-	}
+	w := m.state.writing() // §15.6: an election here, too
+	*w = writing{Kept: w.Kept, Bind: w.Bind, Change: w.Change}
 	m.state.SeenLSN = lsn.LSN{Term: term}
 	m.transition(Leader, Reaffirmed, "")
 	m.writeAnew()

@@ -13,17 +13,11 @@ type Machine struct {
 	set     *electorate
 	state   state
 	held    *[]Envelope // wait until the term that they speak for is durable; nil for none
-	watch   *watch      // of the leader that it follows or followed last; nil if it learns nothing
+	watch   *watch      // of the leader that is followed, or was followed last
 	quality *quality    // nil without Config.QoS
-	eff     *running
-	crowded bool // see SetCrowded
-}
-
-// running is what belongs to the running step. Machines of one goroutine may share the memory.
-type running struct {
-	Effects
-
-	random uint64 // entropy
+	eff     *Effects    // of the running step; machines of one goroutine may share the memory
+	random  uint64      // entropy of the running step
+	crowded bool        // see SetCrowded
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.
@@ -31,7 +25,7 @@ type resolved struct {
 	Config
 	configured electorate // counts in an election without a record
 	bounds     Bounds
-	missCount  detector.Detector
+	counts     watch // of all leaders, if the miss count judges them
 }
 
 // New returns a DORMANT machine; step it with Start. It returns a *ConfigError
@@ -46,15 +40,15 @@ func New(cfg Config) (*Machine, error) {
 		bounds = *cfg.Bounds
 	}
 	r := &resolved{Config: cfg, bounds: bounds,
-		missCount: detector.MissCount(cfg.Timing.HeartbeatMissCount)}
+		counts: watch{Detector: detector.MissCount(cfg.Timing.HeartbeatMissCount)}}
 	r.configured = r.electorate(cfg.Voters, make([]Identity, len(cfg.Voters)))
-	return (&Machine{cfg: r, eff: &running{}}).Another(cfg.Priority), nil
+	return (&Machine{cfg: r, eff: &Effects{}}).Another(cfg.Priority), nil
 }
 
 // Another returns a DORMANT machine of the same configuration, but for its priority. The two share
 // the memory of their effects: those of one are valid until the next Step of either.
 func (m *Machine) Another(priority int) *Machine {
-	a := &Machine{cfg: m.cfg, set: &m.cfg.configured, state: blank(), eff: m.eff}
+	a := &Machine{cfg: m.cfg, set: &m.cfg.configured, state: blank(), watch: &m.cfg.counts, eff: m.eff}
 	a.state.Priority = priority
 	if m.cfg.asksQuality() {
 		a.quality = &quality{}
@@ -67,9 +61,9 @@ func (m *Machine) Another(priority int) *Machine {
 // random word; it is read if the step draws a back-off or opens a round. The slices
 // of the effects are valid until the next Step.
 func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
-	m.eff.reset(entropy)
+	m.eff.reset()
 	m.state.Now = max(now, m.state.Now, 1)
-
+	m.random = entropy
 	if in, ok := in.(Backed); ok {
 		m.backed(in) // it came before the lease ended
 	}
@@ -124,7 +118,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	m.tellNews()
 	m.state.trim()
 	m.eff.Wake = m.nextDeadline()
-	return m.eff.Effects
+	return *m.eff
 }
 
 // asked acts on what an application asks of a leader.
@@ -271,8 +265,8 @@ func (m *Machine) voter(id NodeID) (int, bool) {
 // draw returns the next random word of this step. A step may draw more than once; the
 // finaliser of splitmix64 spreads the one word that came in.
 func (m *Machine) draw() uint64 {
-	m.eff.random += 0x9e3779b97f4a7c15
-	z := m.eff.random
+	m.random += 0x9e3779b97f4a7c15
+	z := m.random
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

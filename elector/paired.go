@@ -183,7 +183,7 @@ func (m *Machine) tellNews() {
 	s := &m.state
 	f, l := s.Follower, s.Leader
 	switch {
-	case s.Role == Leader && m.quiet():
+	case s.Role == Leader && l.Covered && m.repeats(): // beats say it all
 		l.BroadcastAt = 0
 	case s.Role == Leader && l.BroadcastAt == 0:
 		l.BroadcastAt = m.nextBroadcast()
@@ -218,9 +218,6 @@ func (m *Machine) sendAck(ack *Message) {
 	f.Said, f.SaidAt, f.Echoed, f.EchoedAt = ack.news(), m.state.Now, ack.Sequence, ack.SentAt
 	m.send(f.Leader, ack)
 }
-
-// quiet reports whether beats say all that this leader's heartbeats would say.
-func (m *Machine) quiet() bool { return m.state.Leader.Covered && m.repeats() }
 
 // repeats reports whether a broadcast would tell nothing but what all members were told already,
 // and no answer to it is awaited.

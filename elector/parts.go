@@ -37,7 +37,6 @@ func release[T comparable](part **T, none *T) {
 
 func (s *state) rare() *Rare          { return own(&s.Rare, &nobody.Rare) }
 func (s *state) record() *recordState { return own(&s.Record, &nobody.Record) }
-func (s *state) refused() *question   { return own(&s.Refused, &nobody.Refused) }
 func (s *state) seek() *seekState     { return own(&s.Seek, &nobody.Follower.seekState) }
 func (s *state) writing() *writing    { return own(&s.Writing, &nobody.Leader.Writing) }
 

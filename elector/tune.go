@@ -19,7 +19,7 @@ func (m *Machine) tuned(in Tuned) {
 	}
 	m.state.rare().Tuned = in
 	f, w := m.state.Follower, m.watch
-	if w == nil || f.Leader != in.Peer || f.Leader != w.leader || f.LeaderTerm != w.term {
+	if f.Leader != in.Peer || f.Leader != w.leader || f.LeaderTerm != w.term {
 		return
 	}
 	if nfde, ok := w.Detector.(*detector.NFDE); ok {

@@ -16,13 +16,10 @@ type turns struct {
 	Failed     uint8         // attempts to be elected that failed since there was a leader
 }
 
-// follow notes a heartbeat of a leader, and whom it names.
-func (t *turns) follow(leader, heir NodeID) {
-	t.LastLeader, t.Heir, t.LedLast, t.Failed = leader, heir, false, 0
+// reset notes who leads, and whom that node names.
+func (t *turns) reset(leader, heir NodeID, leads bool) {
+	t.LastLeader, t.Heir, t.LedLast, t.Failed = leader, heir, leads, 0
 }
-
-// lead notes that this node leads.
-func (t *turns) lead() { t.LastLeader, t.Heir, t.LedLast, t.Failed = "", "", true, 0 }
 
 // failed notes an attempt that failed.
 func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }

@@ -55,7 +55,8 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	a := m.weigh(q)
 	m.answer(q, a)
 	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
-		*m.state.refused() = q
+		refused := q
+		m.state.Refused = &refused
 	}
 }
 

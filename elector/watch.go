@@ -28,14 +28,12 @@ type quality struct {
 
 // silentAt is when the leader that sent this heartbeat is given up if no other one comes: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
-	detection, w := m.detection(from, msg.Period), m.cfg.missCount
-	if m.cfg.learns() {
-		if m.watch == nil || m.watch.leader != from || m.watch.term != msg.Term {
-			m.watch = &watch{from, msg.Term, m.cfg.newDetector(msg)}
-		}
-		w = m.watch.Detector
+	if m.watch.leader != from || m.watch.term != msg.Term {
+		m.watch = m.cfg.newWatch(from, msg)
 	}
-	nfde, ok := w.(*detector.NFDE)
+	w := m.watch
+	detection := m.detection(from, msg.Period)
+	nfde, ok := w.Detector.(*detector.NFDE)
 	if ok {
 		nfde.Adjust(detection)
 	}
@@ -69,30 +67,24 @@ func (m *Message) heartbeat() detector.Heartbeat {
 	}
 }
 
-// learns reports whether a detector remembers heartbeats. The miss count does not.
-func (c *resolved) learns() bool { return c.asksQuality() || c.Phi != (detector.PhiConfig{}) }
-
-// newDetector returns the detector that the configuration selects. NFD-E needs a leader that
-// says its period.
-func (c *resolved) newDetector(msg *Message) detector.Detector {
+// newWatch returns the detector that the configuration selects. NFD-E needs a leader that says its
+// period. The miss count learns nothing, so one serves for all.
+func (c *resolved) newWatch(leader NodeID, msg *Message) *watch {
 	if c.asksQuality() && msg.Period > 0 {
-		return detector.NewNFDE(c.QoS.Detect)
+		return &watch{leader, msg.Term, detector.NewNFDE(c.QoS.Detect)}
 	}
 	if c.Phi == (detector.PhiConfig{}) {
-		return c.missCount
+		return &c.counts
 	}
 	phi, err := detector.NewPhi(c.Phi)
 	if err != nil {
 		panic(err) // New has validated it
 	}
-	return phi
+	return &watch{leader, msg.Term, phi}
 }
 
 // suspected is to be called when the leader is given up for its silence.
 func (w *watch) suspected() {
-	if w == nil {
-		return
-	}
 	if nfde, ok := w.Detector.(*detector.NFDE); ok {
 		nfde.Forget()
 	}

@@ -25,7 +25,7 @@ func (l *Leader) Clone() *Leader {
 }
 
 // Term is the term in which an election is followed; 0 if it is not.
-func (f *Follower) Term(group string) lsn.Term { return f.set[group].term() }
+func (f *Follower) Term(group string) lsn.Term { return f.set[group].term }
 
 // Revision is that of the newest change.
 func (f *Follower) Revision() uint64 { return f.revision }
@@ -40,7 +40,7 @@ func (f *Follower) Counts() [2]uint64 { return [2]uint64{f.sequence, f.read} }
 func (f *Follower) ForgetBeats() { f.sequence = 0 }
 
 // Term is the term in which an election is followed, as far as was read; 0 if it is not.
-func (l *Leader) Term(group string) lsn.Term { return l.of(group).term() }
+func (l *Leader) Term(group string) lsn.Term { return l.of(group).term }
 
 // Revision is that of the newest change that was read.
 func (l *Leader) Revision() uint64 { return l.revision }

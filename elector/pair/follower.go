@@ -22,20 +22,10 @@ type Follower struct {
 	readAt   elector.Time // ... since, or at which it had read all
 }
 
-// followed is the term of an election that is followed, and in the lowest bit whether the node only
-// observes it; 0 for one that is not followed.
-type followed uint64
-
-func follow(term lsn.Term, observes bool) followed {
-	f := followed(term) << 1
-	if observes {
-		f |= 1
-	}
-	return f
+type followed struct {
+	term     lsn.Term // 0 if it is not followed
+	observes bool
 }
-
-func (f followed) term() lsn.Term { return lsn.Term(f >> 1) }
-func (f followed) observes() bool { return f&1 != 0 }
 
 // NewFollower returns the end of a new session.
 func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
@@ -43,13 +33,17 @@ func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
 // Join takes an election into the set, in the term of its leader: §16.1. The caller sends the
 // change, if there is one. The node must have promised and acknowledged before, or observe.
 func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, changed bool) {
-	old, now := f.set[group], follow(term, observes)
+	old, now := f.set[group], followed{term, observes}
 	if old == now {
 		return Change{}, false
 	}
+	what := Join
+	if observes {
+		what = Observe
+	}
 	f.hash += now.hash(group) - old.hash(group)
 	f.set[group] = now
-	return f.change(Change{What: now.what(), Group: group, Term: term}), true
+	return f.change(Change{What: what, Group: group, Term: term}), true
 }
 
 // Leave takes an election out: §16.2. The caller has written down what the pair promised for it
@@ -114,22 +108,15 @@ func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 // Len is the number of elections of the set.
 func (f *Follower) Len() int { return len(f.set) }
 
-func (f followed) what() What {
-	if f.observes() {
-		return Observe
-	}
-	return Join
-}
-
 // hash is what one election adds to the hash of a set; 0 for an election that is not in it.
 func (f followed) hash(group string) uint64 {
-	if f == 0 {
+	if f.term == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(group)) // never fails
-	sum := h.Sum64() ^ uint64(f.term())*0x9e3779b97f4a7c15
-	if f.observes() {
+	sum := h.Sum64() ^ uint64(f.term)*0x9e3779b97f4a7c15
+	if f.observes {
 		sum ^= 1 << 63
 	}
 	return sum * 0xbf58476d1ce4e5b9

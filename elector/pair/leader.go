@@ -50,7 +50,7 @@ func (l *Leader) Read(c Change) bool {
 		}
 		m := &l.order[at]
 		l.hash -= m.hash(m.group)
-		m.followed = follow(c.Term, c.What == Observe)
+		m.followed = followed{c.Term, c.What == Observe}
 		l.hash += m.hash(m.group)
 	case c.What == Leave:
 		last := len(l.order) - 1
@@ -108,7 +108,7 @@ func (l *Leader) Acked(a Ack) bool {
 // leads in term: §16.4. It is 0 if there is none, or the other node does not follow in that term,
 // or only observes.
 func (l *Leader) Support(group string, term lsn.Term) elector.Time {
-	if f := l.of(group); f == 0 || f != follow(term, false) {
+	if f := l.of(group); f.term == 0 || f != (followed{term, false}) {
 		return 0
 	}
 	return l.counted
@@ -119,20 +119,20 @@ func (l *Leader) Counted() elector.Time { return l.counted }
 
 // Follows reports whether the other node follows an election in that term, as far as was read.
 func (l *Leader) Follows(group string, term lsn.Term) bool {
-	return term != 0 && l.of(group).term() == term
+	return term != 0 && l.of(group).term == term
 }
 
 // Observes reports whether the other node follows an election without a vote.
 func (l *Leader) Observes(group string) bool {
-	return l.of(group).observes()
+	return l.of(group).observes
 }
 
-// of is how the other node follows an election; 0 if it does not.
-func (l *Leader) of(group string) followed {
+// of is how the other node follows an election; zero if it does not.
+func (l *Leader) of(group string) (f followed) {
 	if at, known := l.set[group]; known {
-		return l.order[at].followed
+		f = l.order[at].followed
 	}
-	return 0
+	return f
 }
 
 // Len is the number of elections of the mirror. Without any no beat needs to be sent.
@@ -147,6 +147,6 @@ func (l *Leader) Look(n int, look func(group string, term lsn.Term)) {
 		}
 		m := l.order[l.looked]
 		l.looked++
-		look(m.group, m.term())
+		look(m.group, m.term)
 	}
 }

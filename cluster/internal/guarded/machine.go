@@ -17,7 +17,7 @@ import (
 // Machine is safe for concurrent use.
 type Machine struct {
 	watcher *Watcher
-	driver  Driver
+	ask     func() // tells the driver that there are requests
 	// leaseEnd is a copy of State.LeaseEnd, to be read without the lock.
 	leaseEnd atomic.Int64
 	shared   atomic.Pointer[Shared] // extends the lease; nil for none
@@ -31,13 +31,6 @@ type Machine struct {
 	deadline Timer[*Machine] // the watcher's lock guards it
 }
 
-// Driver carries out the requests to the elector.
-type Driver interface {
-	// Asked says that there are requests. It is called under a lock, so it must neither wait nor
-	// call the machine.
-	Asked()
-}
-
 // holder is the present campaign or leadership, until it is released.
 type holder struct {
 	id    leadership.ID
@@ -49,9 +42,10 @@ type holder struct {
 // call the machine. It gets values, because a pointer would cost an allocation in every step.
 type Apply func(leadership.Effects, leadership.State)
 
-// Init makes a machine whose deadlines w watches, before anything else is done with it.
-func (m *Machine) Init(cfg leadership.Config, w *Watcher, d Driver) {
-	m.watcher, m.driver, m.inner, m.deadline.Owner = w, d, *leadership.New(cfg), m
+// Init makes a machine whose deadlines w watches. It calls ask when there are requests, under a
+// lock: ask must neither wait nor call the machine.
+func (m *Machine) Init(cfg leadership.Config, w *Watcher, ask func()) {
+	m.watcher, m.ask, m.inner, m.deadline.Owner = w, ask, *leadership.New(cfg), m
 }
 
 // Shared is the end of a lease that the leaderships of many elections have in common. Set and End
@@ -241,5 +235,5 @@ func (m *Machine) request(in elector.Input) {
 		})
 	}
 	m.requests = append(m.requests, in)
-	m.driver.Asked()
+	m.ask()
 }

@@ -30,13 +30,10 @@ func (q *Queue[Owner]) Set(t *Timer[Owner], at elector.Time) {
 	}
 }
 
-// Remove takes out a timer that is in the queue.
-func (q *Queue[Owner]) Remove(t *Timer[Owner]) { heap.Remove(q, t.place-1) }
-
 // Drop takes out a timer if it is in the queue.
 func (q *Queue[Owner]) Drop(t *Timer[Owner]) {
 	if t.Set() {
-		q.Remove(t)
+		heap.Remove(q, t.place-1)
 	}
 }
 

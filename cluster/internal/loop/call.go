@@ -207,7 +207,7 @@ func (l *Loop) atLeader(
 		select { // what ended is found above
 		case <-time.After(askAgain):
 		case <-ctx.Done():
-		case <-e.Gone():
+		case <-e.Gone.Done():
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (l *Loop) call(
 	}
 	for {
 		soon, cancel := context.WithTimeout(ctx, askAfter)
-		r, err := await(soon, l, a.reply, e.Gone())
+		r, err := await(soon, l, a.reply, e.Gone.Done())
 		again := err != nil && soon.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
@@ -445,7 +445,7 @@ func (l *Loop) fetch(
 		d.coming = append(d.coming, c)
 		d.pull(c, d.Now())
 	})
-	value, err := await(ctx, l, c.call, e.Gone())
+	value, err := await(ctx, l, c.call, e.Gone.Done())
 	if err != nil {
 		l.later(func(d *Driver) { d.forget(c) })
 		err = fmt.Errorf("%w: %w", errWaiting, err)

@@ -43,7 +43,7 @@ func (l *Loop) Confirm(ctx context.Context, e *Election) error {
 	if err != nil {
 		return err
 	}
-	proof, err := await(ctx, l, c.done, e.Gone())
+	proof, err := await(ctx, l, c.done, e.Gone.Done())
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ const ordered = true
 
 func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
-		common: c, Mesh: m, lobby: newLobby(),
+		common: c, Mesh: m,
+		lobby:  lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
@@ -257,7 +258,7 @@ func (d *Driver) bringUpToDate(g *group) {
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn, followed := d.Now(), d.Hooks.Entropy(), g.leadTerm, g.machine.Leader()
 	d.Recorder.Step(g.Name, g.Config, in)
-	g.machine.SetCrowded(d.crowded(g))
+	g.machine.SetCrowded(d.attempts >= attemptsAtOnce && !g.attempts)
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
 		d.showStep(g, in, &e)

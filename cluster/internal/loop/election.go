@@ -26,10 +26,10 @@ type Election struct {
 	Config    *elector.Config // without the priority; elections of one configuration share it
 	Priority  int             // as configured
 	Sequencer lsn.Sequencer
+	Gone      signal // this node takes no part in it any more
+	Stood     signal // this node is a candidate, or was one
 
 	common     *common
-	gone       signal
-	stood      signal
 	recorded   atomic.Pointer[Recorded]
 	succession atomic.Pointer[Succession]
 
@@ -44,15 +44,6 @@ type Election struct {
 	dropped   atomic.Bool // the driver forgets it once it has ended
 	quiet     atomic.Bool // the driver wants to know of the next LSN that is issued
 }
-
-// Gone is closed when this node takes no part in the election any more.
-func (e *Election) Gone() <-chan struct{} { return e.gone.channel() }
-
-// Stood is closed once this node is a candidate, or was one.
-func (e *Election) Stood() <-chan struct{} { return e.stood.channel() }
-
-// Asked tells the driver that there are requests of leaderships.
-func (e *Election) Asked() { e.common.waiting.add(e) }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
 type WorkEnd struct {
@@ -145,15 +136,15 @@ func (l *common) newElection(name string, s Setup) (*Election, error) {
 	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
 	mayStand := e.voter && e.candidate
 	if mayStand {
-		e.stood.happen()
+		e.Stood.happen()
 	}
 	e.Init(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
 		Priority: e.Priority, Margin: s.StopMargin, Lease: e.Config.Timing.Lease,
-	}, l.watcher, e)
+	}, l.watcher, e.ask)
 	e.g = &group{
 		Election: e, rare: nothingRare, class: class, machine: machine,
-		measure: measure.NewElection(e.Config.Timing.Lease),
+		measure: measure.Election{Lease: e.Config.Timing.Lease},
 	}
 	e.g.tick.Owner = e.g
 	return e, nil
@@ -191,10 +182,13 @@ func (l *common) classOf(c elector.Config) (*class, error) {
 func (e *Election) NextLSN() (lsn.LSN, error) {
 	n, err := e.Sequencer.Next()
 	if err == nil && e.quiet.Load() && e.quiet.CompareAndSwap(true, false) {
-		e.common.waiting.add(e)
+		e.ask()
 	}
 	return n, err
 }
+
+// ask tells the driver that there are requests.
+func (e *Election) ask() { e.common.waiting.add(e) }
 
 // Leading reports whether the lease is valid at this moment.
 func (e *Election) Leading() bool { return e.common.Now() < e.LeaseEnd() }
@@ -233,7 +227,7 @@ func (e *Election) stand() (before bool, err error) {
 	may := e.voter && e.candidate
 	was, err := e.Change(leadership.Candidacy{MayStand: may})
 	if may && !was.Stood && err == nil {
-		e.stood.happen()
+		e.Stood.happen()
 	}
 	return was.MayStand, err
 }
@@ -288,9 +282,6 @@ func (d *Driver) applyHealth(leadersToo bool) {
 		}
 	}
 }
-
-// inTurn reports whether nodes stand by rank and round trips.
-func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
 
 // WorkEnded tells of the work that ended by itself last.
 func (e *Election) WorkEnded() WorkEnd {
@@ -361,11 +352,11 @@ func (d *Driver) enter(g *group) {
 
 // leave cleans up after the end of an election on this node.
 func (d *Driver) leave(g *group) {
-	g.gone.happen()
+	g.Gone.happen()
 	d.expect(func(c *coming) bool { return c.g != g })
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
-		d.ticks.Remove(&g.tick)
+		d.ticks.Drop(&g.tick)
 		d.forgetClosed(g)
 		d.closed[g.Name] = g
 		d.forgetReleased()

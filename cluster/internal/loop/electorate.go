@@ -40,7 +40,7 @@ func (l *Loop) change(
 	err := l.Do(ctx, func(d *Driver) error { return d.begin(e.g, w) })
 	for err == nil {
 		short, cancel := context.WithTimeout(ctx, shortWait)
-		a, ended := await(short, l, w.done, e.Gone())
+		a, ended := await(short, l, w.done, e.Gone.Done())
 		goesOn := short.Err() != nil && ctx.Err() == nil
 		cancel()
 		if ended == nil && errors.Is(a.err, errHandsOver) {

@@ -26,10 +26,6 @@ type lobby struct {
 	later  func(func(*Driver))     // Loop.later, for other goroutines
 }
 
-func newLobby() lobby {
-	return lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}}
-}
-
 // shutTime is how long an election that was closed on this node is not opened by messages. They
 // come as long as another node has not closed it.
 const shutTime = time.Minute

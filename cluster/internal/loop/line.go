@@ -6,9 +6,6 @@ package loop
 // no attempt would succeed.
 const attemptsAtOnce = 256
 
-// crowded reports whether an election is not to begin an attempt.
-func (d *Driver) crowded(g *group) bool { return d.attempts >= attemptsAtOnce && !g.attempts }
-
 // noteAttempt counts the attempts after a step. An election that could not stand waits in line, and
 // the next one in line stands if it can.
 func (d *Driver) noteAttempt(g *group) {

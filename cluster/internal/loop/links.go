@@ -153,7 +153,7 @@ type majority struct {
 // measured tells an election that goes by turns the round trip to a majority of its voters, before
 // any other input. It needs only the order of magnitude: small changes are not worth a step.
 func (d *Driver) measured(g *group) {
-	if !g.inTurn() {
+	if g.Config.Timing.MinRandomWait == 0 {
 		return
 	}
 	if voters := g.machine.Electorate(); !slices.Equal(voters, d.majority.of) {

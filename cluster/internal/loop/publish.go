@@ -29,7 +29,7 @@ type Recorded struct {
 }
 
 // Newer is closed when the node knows a newer record.
-func (r *Recorded) Newer() <-chan struct{} { return r.newer.channel() }
+func (r *Recorded) Newer() <-chan struct{} { return r.newer.Done() }
 
 // Recorded returns the newest committed record that this node knows.
 func (e *Election) Recorded() *Recorded {
@@ -78,7 +78,7 @@ func (l *Loop) PublishHere(ctx context.Context, e *Election, in Write) (lsn.LSN,
 	})
 	var a answer[lsn.LSN]
 	if err == nil {
-		a, err = await(ctx, l, w.done, e.Gone())
+		a, err = await(ctx, l, w.done, e.Gone.Done())
 	}
 	if err != nil && !w.taken.CompareAndSwap(false, true) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)

@@ -11,8 +11,8 @@ type signal struct {
 // closed is the channel of all that has happened before anybody waited for it.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// channel is closed when it has happened.
-func (s *signal) channel() <-chan struct{} {
+// Done is closed when it has happened.
+func (s *signal) Done() <-chan struct{} {
 	return *lazily(&s.c, func() *chan struct{} { c := make(chan struct{}); return &c })
 }
 

@@ -11,7 +11,7 @@ type Succession struct {
 }
 
 // Changed is closed when one of them has changed.
-func (s *Succession) Changed() <-chan struct{} { return s.changed.channel() }
+func (s *Succession) Changed() <-chan struct{} { return s.changed.Done() }
 
 // Succession returns the newest.
 func (e *Election) Succession() *Succession {

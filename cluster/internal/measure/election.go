@@ -8,19 +8,16 @@ import (
 
 // Election is the state of the measure of one election. One goroutine owns it.
 type Election struct {
-	Leaderships uint64       // how often there came to be a leader
-	Leaderless  elector.Time // since when there has been none; 0 if there is one
+	Lease       time.Duration // of the configuration
+	Leaderships uint64        // how often there came to be a leader
+	Leaderless  elector.Time  // since when there has been none; 0 if there is one
 
-	lease      time.Duration // of the configuration
-	leaseEnd   elector.Time  // as of the step before
-	lost       elector.Time  // when the last leader was lost; 0 if never, or if there is a leader
+	leaseEnd   elector.Time // as of the step before
+	lost       elector.Time // when the last leader was lost; 0 if never, or if there is a leader
 	phaseBegan elector.Time
 	discovery  elector.Time // when the wait after the start ends
 	phase      phase
 }
-
-// NewElection returns the measure of an election with that lease.
-func NewElection(lease time.Duration) Election { return Election{lease: lease} }
 
 // Stepped counts the input and the effects of a step, which left the lease with the given end. The
 // leader is that before the step.
@@ -43,7 +40,7 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 		_, late := in.(elector.Backed) // it was renewed before, by beats
 		if !late && leaseEnd != 0 && leaseEnd != elector.Never && s.leaseEnd != 0 &&
 			s.leaseEnd != elector.Never {
-			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.lease))
+			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.Lease))
 		}
 		s.leaseEnd = leaseEnd
 	}
