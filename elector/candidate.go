@@ -129,7 +129,7 @@ func (m *Machine) decideBallot() {
 		m.reaffirmed(b.Term)
 	// §5.4: the lease must last until the first acks renew it, a period later. If the votes took
 	// too long for that, the proposal is repeated, and the next answers count.
-	case m.leaseFrom(m.support()) >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
+	case m.lease() >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
 		m.becomeLeader(*b)
 	}
 }

@@ -69,10 +69,10 @@ func (m *Machine) Confirmed() Time {
 	if !m.inSync() {
 		return 0
 	}
-	acks := m.support()
-	for v := range m.set.voters {
-		if m.state.Leader.Confirm.Unsure.Has(v) {
-			acks[v] = 0
+	var acks support
+	for v := range m.state.By {
+		if !m.state.Leader.Confirm.Unsure.Has(v) {
+			acks[v] = m.state.By[v].Support
 		}
 	}
 	return acks.quorumAt(m.set.self, len(m.set.voters), m.set.quorum)

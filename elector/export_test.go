@@ -9,7 +9,8 @@ func (m *Machine) Clone() *Machine { return m.At(m.State(), m.Held()) }
 
 // At returns a machine of m's configuration that is in another state, and holds other messages.
 func (m *Machine) At(s State, held []Envelope) *Machine {
-	at := &Machine{cfg: m.cfg, eff: &Effects{}, state: blank(), watch: &m.cfg.counts}
+	at := m.Another(0)
+	at.eff, at.quality = &Effects{}, nil
 	for _, e := range held {
 		at.hold(e)
 	}

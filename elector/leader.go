@@ -85,14 +85,6 @@ func (m *Machine) onHeartbeatAck(from NodeID, identity Identity, msg *Message) {
 // this node that the voter has acked; 0 for none.
 type support [scouting.MaxVoters]Time
 
-// support returns the support of this candidate or leader.
-func (m *Machine) support() (s support) {
-	for i := range m.state.By {
-		s[i] = m.state.By[i].Support
-	}
-	return s
-}
-
 // ack notes that voter acked what was sent at sentAt. It notes nothing and reports false if nothing
 // can have been sent then, before since or in the future: such an echo could keep a lease alive
 // for ever (§2.3).
@@ -132,11 +124,21 @@ func (m *Machine) supports(voter int) bool {
 
 func (m *Machine) renewLease() {
 	l := m.state.Leader
-	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(m.support()))
+	l.LeaseEnd = max(l.LeaseEnd, m.lease())
 }
 
-// leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed.
-func (m *Machine) leaseFrom(acks support) Time {
+// lease is the end of the lease that the acks to this candidate or leader back.
+func (m *Machine) lease() Time {
+	var acks support
+	for i := range m.state.By {
+		acks[i] = m.state.By[i].Support
+	}
+	return m.leaseFrom(&acks)
+}
+
+// leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed. The acks
+// are used up.
+func (m *Machine) leaseFrom(acks *support) Time {
 	at := acks.quorumAt(m.set.self, len(m.set.voters), m.set.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
 		return Never

@@ -48,7 +48,9 @@ func New(cfg Config) (*Machine, error) {
 // Another returns a DORMANT machine of the same configuration, but for its priority. The two share
 // the memory of their effects: those of one are valid until the next Step of either.
 func (m *Machine) Another(priority int) *Machine {
-	a := &Machine{cfg: m.cfg, set: &m.cfg.configured, state: blank(), watch: &m.cfg.counts, eff: m.eff}
+	a := &Machine{cfg: m.cfg, set: &m.cfg.configured, watch: &m.cfg.counts, eff: m.eff}
+	a.state = state{Rare: &nobody.Rare, Record: &nobody.Record, Refused: &nobody.Refused}
+	a.state.part(0)
 	a.state.Priority = priority
 	if m.cfg.asksQuality() {
 		a.quality = &quality{}

@@ -129,7 +129,7 @@ func (m *Machine) Backs(id NodeID, identity Identity) bool {
 func (m *Machine) LeaseFrom(acks []Time) Time {
 	var s support
 	copy(s[:], acks)
-	return m.leaseFrom(s)
+	return m.leaseFrom(&s)
 }
 
 // SetCrowded says whether so many elections of this node try to get a leader that this one does not

@@ -49,13 +49,6 @@ func (s *state) trim() {
 	release(&s.Writing, &nobody.Leader.Writing)
 }
 
-// blank is the state of a machine that remembers nothing.
-func blank() state {
-	s := state{Rare: &nobody.Rare, Record: &nobody.Record, Refused: &nobody.Refused}
-	s.part(0)
-	return s
-}
-
 // part makes the parts of the role, and takes away those of all others. A new leader keeps the
 // support for the proposal that elected it.
 func (s *state) part(voters int) {

@@ -155,8 +155,7 @@ func (m *Machine) noteRecord(
 	if voter >= 0 && m.set.ids[voter] == (Identity{}) && identity != (Identity{}) &&
 		m.state.By[voter].Met != identity {
 		m.state.By[voter].Met = identity
-		if m.hasRecord() {
-			w = m.state.writing()
+		if m.hasRecord() { // then it has written one
 			w.Bind = true
 		}
 	}
@@ -175,7 +174,6 @@ func (m *Machine) noteRecord(
 		m.reaffirmAbove(from, &refusal)
 	default:
 		if counts {
-			w = m.state.writing()
 			w.Stored = w.Stored.With(voter)
 		}
 		m.commit()
@@ -326,5 +324,5 @@ func (m *Machine) changeTo(voters Roster) {
 // ends no earlier than the one that was kept at the last change: §15.9.
 func (m *Machine) leaseFollows() bool {
 	kept := m.state.Writing.Kept
-	return kept == 0 || m.leaseFrom(m.support()) >= kept
+	return kept == 0 || m.lease() >= kept
 }

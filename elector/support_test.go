@@ -35,8 +35,8 @@ func TestAckKeepsTheNewest(t *testing.T) {
 	m := &Machine{state: state{Common: Common{Now: 20}, By: make([]voterState, 2)}}
 	require.True(t, m.ack(1, 10, 5))
 	require.True(t, m.ack(1, 7, 5), "an older message is acked late")
-	require.Equal(t, Time(10), m.support()[1])
+	require.Equal(t, Time(10), m.state.By[1].Support)
 	require.False(t, m.ack(1, 4, 5), "before the leadership")
 	require.False(t, m.ack(1, 21, 5), "in the future")
-	require.Equal(t, Time(10), m.support()[1])
+	require.Equal(t, Time(10), m.state.By[1].Support)
 }

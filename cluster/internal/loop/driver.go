@@ -282,7 +282,7 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 		d.accepted(g, e.Accept.LSN)
 	}
 	covered := d.send(g, &e)
-	if hasStopped(&e) {
+	if n := len(e.Transitions); n > 0 && e.Transitions[n-1].To == elector.Dormant {
 		d.leave(g)
 	}
 	if len(e.Transitions) > 0 {
@@ -355,13 +355,6 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 		s.In = in
 	}
 	d.Hooks.Stepped(s)
-}
-
-// hasStopped reports whether a step ended the election on this node.
-func hasStopped(e *elector.Effects) bool {
-	return slices.ContainsFunc(e.Transitions, func(t elector.Transition) bool {
-		return t.To == elector.Dormant
-	})
 }
 
 // onPersisted runs on the persister's goroutine.
