@@ -11,10 +11,10 @@ import (
 
 // guest says that a message of a voter opened an election here: nobody on this node asked for it.
 type guest struct {
-	place  int          // in Driver.guests, counted from 1; 0 if it is no guest
-	heard  bool         // a message came since the last look
 	usedAt elector.Time // the newest look at which it was in use
-	idle   bool         // it is closed because it was not
+	place  int32        // in Driver.guests, counted from 1; 0 if it is no guest
+	heard  bool         // a message came since the last look
+	idle   bool         // it is closed because it was not used
 }
 
 // lobby is the part of the driver that has to do with opening and closing elections.
@@ -24,10 +24,6 @@ type lobby struct {
 	shut   map[string]elector.Time // until when messages do not open an election
 	looked int                     // the place among guests that was looked at last
 	later  func(func(*Driver))     // Loop.later, for other goroutines
-}
-
-func newLobby() lobby {
-	return lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}}
 }
 
 // shutTime is how long an election that was closed on this node is not opened by messages. They
@@ -83,7 +79,7 @@ func (d *Driver) welcome(name string, s Setup) *group {
 		err = d.open(e, func() bool { return true }, func(err error) {
 			if err == nil {
 				d.guests = append(d.guests, e.g)
-				e.g.guest = guest{place: len(d.guests), usedAt: d.Now()}
+				e.g.guest = guest{place: int32(len(d.guests)), usedAt: d.Now()}
 			}
 		})
 	}
@@ -119,7 +115,7 @@ func (d *Driver) closeIdle() {
 		}
 		g := d.guests[d.looked]
 		switch {
-		case g.guest.heard, g.follows != "", g.leadTerm != 0, g.State().Phase != leadership.Idle:
+		case g.guest.heard, g.machine.Leader() != "", g.leadTerm != 0, g.State().Phase != leadership.Idle:
 			g.guest.heard, g.guest.usedAt = false, now
 		case now.Sub(g.guest.usedAt) >= d.GuestIdle:
 			g.guest.idle = true

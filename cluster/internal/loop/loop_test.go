@@ -68,6 +68,7 @@ func run(tb testing.TB, c clock.Clock, voters ...elector.NodeID) (*Loop, *Electi
 		<-r.Done()
 		l.StopWatcher()
 		require.NoError(tb, s.Close())
+		require.Zero(tb, *nothingRare)
 	})
 	return l, e
 }
@@ -198,8 +199,8 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 		})
 		l.view(func(d *Driver) {
 			d.Step(turns, elector.Tick{})
-			require.Equal(t, c.told, turns.g.roundTrip, "after %s", c.now)
-			require.Zero(t, d.groups["x"].roundTrip, "it needs none")
+			require.Equal(t, c.told, turns.g.machine.RoundTrip(), "after %s", c.now)
+			require.Zero(t, d.groups["x"].machine.RoundTrip(), "it needs none")
 		})
 	}
 }
@@ -371,7 +372,7 @@ func TestTicksAndEventsGoInTurns(t *testing.T) {
 		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), elections...)
 		m.view(func(d *Driver) {
 			for _, g := range d.groups {
-				d.ticks.Set(g.tick, d.Now())
+				d.ticks.Set(&g.tick, d.Now())
 			}
 			due := len(d.ticks.Due(d.Now()))
 			require.Equal(t, 3*batch+1, due)

@@ -340,7 +340,7 @@ func TestASilentLeaderIsSuspectedInAllElections(t *testing.T) {
 			require.Equal(t, follows, g.session != nil, "it leaves when it stops to follow: §16.2")
 		},
 		"its vote changes": func(d *Driver, g *group) {
-			g.pairing.Observes = true
+			g.observes = true
 			d.step(g, elector.Tick{})
 		},
 	} {
