@@ -105,6 +105,9 @@ func (f *Follower) Heard() elector.Time { return f.heard }
 // Groups are the names of the elections of the set, sorted.
 func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 
+// Follows reports whether an election is in the set, with that term.
+func (f *Follower) Follows(group string, term lsn.Term) bool { return f.set[group].term == term }
+
 // Len is the number of elections of the set.
 func (f *Follower) Len() int { return len(f.set) }
 

@@ -158,9 +158,13 @@ func (d *Driver) handle(e *event) {
 		return
 	}
 	g := d.groups[e.group]
-	if g != nil {
+	if g == nil {
+		g = d.invite(e)
+	} else {
 		g.guest.heard = true
-	} else if g = d.invite(e); g == nil {
+	}
+	if g == nil || g.Gone.happened() {
+		d.absent(e)
 		return
 	}
 	d.received(g, e)

@@ -335,6 +335,9 @@ func lossReason(e *elector.Effects) elector.Reason {
 // enter begins this node's part in an election.
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
+	for _, s := range d.sessions { // where it was absent until now
+		d.leaveSet(s, g.Name)
+	}
 	g.told = d.toldBefore + len(d.news)
 	d.ticks.Set(&g.tick, elector.Never)
 	if unfit := d.health.Load(); unfit != nil {

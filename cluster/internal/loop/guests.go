@@ -7,6 +7,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 )
 
 // guest says that a message of a voter opened an election here: nobody on this node asked for it.
@@ -69,6 +70,25 @@ func (d *Driver) invite(e *event) *group {
 	}
 	d.Uninvited[why].Add(1)
 	return nil
+}
+
+// mostAbsent is how many elections a followed set may have in addition to as many as this node has.
+const mostAbsent = 100_000
+
+// absent tells the leader of an election in which this node takes no part that it observes, §16.1:
+// otherwise each of very many leaders would send heartbeats for ever. One that heartbeats may open
+// later does not.
+func (d *Driver) absent(e *event) {
+	s := d.sessions[e.from]
+	_, invites := d.prefixed(e.group)
+	switch {
+	case s == nil, e.msg.Kind != elector.LeaderHeartbeat, invites && d.groups[e.group] == nil,
+		s.follows.Len() >= len(d.groups)+mostAbsent:
+		return
+	}
+	if c, changed := s.follows.Join(e.group, e.msg.Term, true); changed {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
+	}
 }
 
 // welcome opens an election as a guest. If the disk has to be read first, it returns nil, and the

@@ -121,9 +121,7 @@ func (d *Driver) pair(g *group) {
 		next = d.sessions[p.Leader]
 	}
 	if old != nil && old != next {
-		if c, changed := old.follows.Leave(g.Name); changed && !old.over {
-			d.Mesh.Change(old.peer, old.number, []pair.Change{c})
-		}
+		d.leaveSet(old, g.Name)
 	}
 	g.session, g.pairTerm, g.observes, g.carried = next, p.Term, p.Observes, false
 	if next == nil {
@@ -137,6 +135,13 @@ func (d *Driver) pair(g *group) {
 	}
 	if next.watcher(d, g.class).hears { // else the machine watches the leader until beats come
 		g.carried, g.heard = true, 0
+	}
+}
+
+// leaveSet takes an election out of the followed set, if it is there.
+func (d *Driver) leaveSet(s *session, name string) {
+	if c, changed := s.follows.Leave(name); changed && !s.over {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
 	}
 }
 
@@ -310,7 +315,7 @@ func (d *Driver) beginAnew(s *session) {
 func (d *Driver) changed(s *session, c pair.Change) {
 	switch c.What {
 	case pair.Disown:
-		d.disowned(s, d.groups[c.Group], c.Term)
+		d.disowned(s, c.Group, c.Term)
 		return
 	case pair.Begin:
 		d.beginAnew(s)
@@ -377,8 +382,12 @@ func (d *Driver) emptied(s *session) {
 
 // disowned lets an election follow no more who said that it does not lead in that term. If that
 // peer had drawn it from another leader, it claimed what it does not do.
-func (d *Driver) disowned(s *session, g *group, term lsn.Term) {
-	if g == nil {
+func (d *Driver) disowned(s *session, name string, term lsn.Term) {
+	g := d.groups[name]
+	if g == nil || g.Gone.happened() {
+		if s.follows.Follows(name, term) {
+			d.leaveSet(s, name)
+		}
 		return
 	}
 	drawn := g.drawnBy == s.peer && g.machine.Leader() == s.peer

@@ -22,3 +22,5 @@ func (s *signal) happen() {
 		close(*c)
 	}
 }
+
+func (s *signal) happened() bool { return s.c.Load() == &closed }
