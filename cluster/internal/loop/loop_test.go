@@ -236,6 +236,7 @@ func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 			return "", nil
 		})
 		require.NoError(t, err)
+		require.Same(t, nothingRare, e.g.rare, "nobody waits any more")
 		require.True(t, again, "it leads again")
 		require.False(t, leads, "it had resigned")
 	})
