@@ -43,6 +43,16 @@ func (m *Machine) Held() []Envelope {
 	return *m.held
 }
 
+// Wastes reports whether the machine has memory for a part that is zero.
+func (m *Machine) Wastes() bool {
+	s := &m.state
+	return s.Rare != &nobody.Rare && *s.Rare == Rare{} ||
+		s.Record != &nobody.Record && *s.Record == recordState{} ||
+		s.Refused != &nobody.Refused && *s.Refused == question{} ||
+		s.Seek != &nobody.Follower.seekState && *s.Seek == seekState{} ||
+		s.Writing != &nobody.Leader.Writing && *s.Writing == writing{}
+}
+
 // LeaseFollows reports whether the lease of a leader follows the last change of voters: §15.9.
 func (m *Machine) LeaseFollows() bool { return m.leaseFollows() }
 

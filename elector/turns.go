@@ -24,13 +24,8 @@ func (t *turns) reset(leader, heir NodeID, leads bool) {
 // failed notes an attempt that failed.
 func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }
 
-// LastLeader is the newest leader that this node was or followed; "" for none.
-func (m *Machine) LastLeader() NodeID {
-	if m.state.Turns.LedLast {
-		return m.cfg.Self
-	}
-	return m.state.Turns.LastLeader
-}
+// LastLeader is the leader that this node followed last; "" for none, or if it has led since.
+func (m *Machine) LastLeader() NodeID { return m.state.Turns.LastLeader }
 
 // RoundTrip is that of the newest Measured; 0 if there was none.
 func (m *Machine) RoundTrip() time.Duration { return m.state.Turns.RoundTrip }
