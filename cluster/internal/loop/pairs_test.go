@@ -261,7 +261,9 @@ func TestWhoFollowsNobodyIsTold(t *testing.T) {
 		})
 		time.Sleep(10 * time.Second)
 		require.Positive(t, told.Load(), "with a beat")
-		follower.view(func(d *Driver) { require.False(t, d.sessions[leads.id].follows.Follows("ghost", 7)) })
+		follower.view(func(d *Driver) {
+			require.False(t, d.sessions[leads.id].follows.Follows("ghost", 7))
+		})
 	})
 }
 
