@@ -122,7 +122,7 @@ func (e *Election) Newest(ctx context.Context) (Record, error) {
 			return ErrNotLeader
 		}
 		return nil
-	}, e.p.Gone)
+	}, e.p.Gone.Done())
 }
 
 // Records yields the newest record that this node knows to be committed, and again whenever that
@@ -137,7 +137,7 @@ func (e *Election) Records(ctx context.Context) iter.Seq[Record] {
 			}
 			select {
 			case <-now.Newer():
-			case <-e.p.Gone:
+			case <-e.p.Gone.Done():
 				return
 			case <-ctx.Done():
 				return

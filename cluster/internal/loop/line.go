@@ -8,9 +8,6 @@ import "github.com/bmqelect/bmqelect/elector"
 // no attempt would succeed.
 const attemptsAtOnce = 256
 
-// crowded reports whether an election is not to begin an attempt.
-func (d *Driver) crowded(g *group) bool { return d.attempts >= attemptsAtOnce && !g.attempts }
-
 // noteAttempt counts the attempts after a step at now. An election that could not stand waits in
 // line, and the next one in line stands if it can.
 func (d *Driver) noteAttempt(g *group, now elector.Time) {
@@ -32,7 +29,7 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 		d.line = d.line[1:]
 		next.inLine = false
 		if next.tick.Set() && next.machine.IsAboutToStand(now) {
-			d.ticks.Set(next.tick, now)
+			d.ticks.Set(&next.tick, now)
 			return // it attempts with its tick, or lets the next one follow
 		}
 	}

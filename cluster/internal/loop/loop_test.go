@@ -198,8 +198,8 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 		})
 		l.view(func(d *Driver) {
 			d.Step(turns, elector.Tick{})
-			require.Equal(t, c.told, turns.g.roundTrip, "after %s", c.now)
-			require.Zero(t, d.groups["x"].roundTrip, "it needs none")
+			require.Equal(t, c.told, turns.g.machine.RoundTrip(), "after %s", c.now)
+			require.Zero(t, d.groups["x"].machine.RoundTrip(), "it needs none")
 		})
 	}
 }
@@ -235,6 +235,7 @@ func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 			return "", nil
 		})
 		require.NoError(t, err)
+		require.Same(t, nothingRare, e.g.rare, "nobody waits any more")
 		require.True(t, again, "it leads again")
 		require.False(t, leads, "it had resigned")
 	})
@@ -371,7 +372,7 @@ func TestTicksAndEventsGoInTurns(t *testing.T) {
 		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), elections...)
 		m.view(func(d *Driver) {
 			for _, g := range d.groups {
-				d.ticks.Set(g.tick, d.Now())
+				d.ticks.Set(&g.tick, d.Now())
 			}
 			due := len(d.ticks.Due(d.Now()))
 			require.Equal(t, 3*batch+1, due)

@@ -60,10 +60,10 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	d.bringUpToDate(g)
 	s := Snapshot{
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
-		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
+		LeaderMeta: g.leaderMeta, Leaderships: g.measure.Leaderships,
 		Record: g.machine.Record(), Electorate: slices.Clone(g.machine.Electorate()),
 	}
-	s.Leaderless = g.leaderless(s.Now)
+	s.Since, s.Leaderless = g.changedAt(), g.leaderless(s.Now)
 	s.NotStanding, s.StandsAgain = d.notStanding(g)
 	s.Newest = g.Sequencer.Newest()
 	if s.Newest.Compare(s.LSN) < 0 {
@@ -86,6 +86,14 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	return s
 }
 
+// changedAt is when the newest transition was; zero before the first.
+func (g *group) changedAt() time.Time {
+	if g.since == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, g.since)
+}
+
 func (g *group) leaderless(now elector.Time) time.Duration {
 	if g.measure.Leaderless == 0 {
 		return 0
@@ -96,7 +104,7 @@ func (g *group) leaderless(now elector.Time) time.Duration {
 func (d *Driver) glance(g *group, now elector.Time) Glance {
 	return Glance{
 		Election: g.Election, Brief: g.machine.Brief(), Leading: now < g.LeaseEnd(),
-		Overdue: g.Overdue(), Since: g.since, Leaderless: g.leaderless(now),
+		Overdue: g.Overdue(), Since: g.changedAt(), Leaderless: g.leaderless(now),
 		Record: g.machine.Record(),
 	}
 }
