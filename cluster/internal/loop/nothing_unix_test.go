@@ -7,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// In the tests of this package nothingRare cannot be written, like nobody in those of package
-// elector.
+// In the tests of this package nothingRare cannot be written, as nobody in those of elector.
 func init() {
 	memory, err := syscall.Mmap(-1, 0, int(unsafe.Sizeof(*nothingRare)), syscall.PROT_READ,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE)
