@@ -113,6 +113,10 @@ func scenes() []scene {
 		with("five voters, a crash and a cut", func(s *scene) {
 			s.nodes, s.stands, s.crashes, s.cuts, s.warm, s.life = 5, []int{0, 1}, 1, 1, true, 0
 		}),
+		with("pairs", func(s *scene) { s.pairs, s.warm, s.life = true, true, 0 }),
+		with("pairs, a cut", func(s *scene) { s.pairs, s.warm, s.life, s.cuts = true, true, 0, 1 }),
+		with("pairs, a crash", func(s *scene) { s.pairs, s.warm, s.life, s.crashes = true, true, 0, 1 }),
+		with("pairs, a stall", func(s *scene) { s.pairs, s.warm, s.life, s.stalls = true, true, 0, 1 }),
 		with("a first record", func(s *scene) { s.asks, s.life = ask("publish"), 0 }),
 		with("a first record, a crash", func(s *scene) {
 			s.asks, s.life, s.warm, s.crashes = ask("publish"), 0, true, 1

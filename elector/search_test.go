@@ -39,6 +39,9 @@ type search struct {
 	rosters  map[elector.Roster][]elector.Voter
 	steps    map[stepKey]stepped
 	overs    map[stepKey]bool
+	glues    []glue
+	glueNo   map[glue]int32
+	knows    map[stepKey]*elector.State
 
 	first   snapshot
 	space   [1024]byte
@@ -87,6 +90,10 @@ type scene struct {
 	recorded   bool            // if warm: a record is committed everywhere
 	losses     uint8           // disks that are lost for good, in all
 
+	pairs  bool   // beats of pairs, §16
+	others uint8  // changes of other elections that the pairs carry, in all
+	broken string // a rule of pairs
+
 	limit int // states; 0 for as many as there are
 }
 
@@ -103,6 +110,7 @@ type parcel struct {
 	from, to int
 	lives    uint8 // disks that the sender had lost
 	msg      elector.Message
+	datagram // zero for a message
 }
 
 const maxVoters = 5
@@ -135,6 +143,11 @@ type stepped struct {
 	names   bool // it cedes, and names a successor
 	sent    []sent
 	joined  []int // who counts from now on
+
+	repeats    bool // a heartbeat tells nothing new
+	leader     int8 // the machine's Pairing; -1 for none
+	leaderTerm lsn.Term
+	fresh      bool
 }
 
 // sent is a message that leaves a node.
@@ -142,6 +155,8 @@ type sent struct {
 	parcel uint32
 	term   lsn.Term
 	vote   int // for whom; -1 for nobody
+
+	repeats bool // Envelope.Repeats
 }
 
 type arrival struct {
@@ -158,6 +173,9 @@ func (x *search) prepare() {
 	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
 	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
 	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint32, 1), make([]uint16, 1)
+	x.glues, x.glueNo, x.knows = nil, map[glue]int32{}, map[stepKey]*elector.State{}
+	blank := glue{session: -1, leader: -1}
+	x.glues, x.glueNo[blank] = append(x.glues, blank), 0
 	x.seed = maphash.MakeSeed()
 	x.first = x.begin()
 	x.terms += x.highest(&x.first)
@@ -371,7 +389,7 @@ func (x *search) boot(w *snapshot, node int, longest bool) error {
 	knows := uint32(p.disk.record)<<11 | uint32(p.disk.entered)<<6 | uint32(p.disk.reserved)<<1 |
 		uint32(truth(p.led))
 	p.machine = x.number(w, node, x.blank(w, node), 0)
-	p.writing, p.linked, p.down, p.died, p.behind = disk{}, 0, 0, 0, false
+	p.writing, p.linked, p.down, p.died, p.behind, p.glue = disk{}, 0, 0, 0, false, 0
 	if rest > 0 {
 		if err := x.step(w, node, pauses, rest, false); err != nil {
 			return err
