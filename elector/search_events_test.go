@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -143,6 +144,17 @@ func (x *search) input(node int, what deed, number uint32) elector.Input {
 
 // do changes a state by an event.
 func (x *search) do(w *snapshot, e event) error {
+	err := x.happen(w, e)
+	if x.pairs {
+		x.rebaseAll(w)
+	}
+	if x.crowded && err == nil {
+		err = errors.New("more changes are on their way than there is room for")
+	}
+	return err
+}
+
+func (x *search) happen(w *snapshot, e event) error {
 	i, other := int(e.node), int(e.number)
 	switch e.what {
 	case starts:
@@ -160,6 +172,8 @@ func (x *search) do(w *snapshot, e event) error {
 		if e.what == receivedTwice {
 			w.spent.twins++
 			w.traffic.put(again)
+		} else if p := x.parcels[e.number]; p.kind == beatKind && w.peers[i].machine >= 0 {
+			x.edit(w, i, func(g *glue) { g.ends[p.from].follows.taken = false }) // no copy will come
 		}
 		return err
 	case missed:

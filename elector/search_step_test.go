@@ -496,6 +496,9 @@ func (x *search) check(w *snapshot) error {
 		if term < led {
 			return fmt.Errorf("%s leads in term %d after another in %d", x.voters[i], term, led)
 		}
+		if holder, w.led = i, term; x.leases {
+			continue
+		}
 		err := cmp.Or(x.backed(w, i, s.Leader.LeaseEnd), x.reads(w, i))
 		if first < 0 { // the voters may change later
 			err = cmp.Or(x.chosen(w, i, term), err)
@@ -504,7 +507,6 @@ func (x *search) check(w *snapshot) error {
 			return err
 		}
 		w.leaders.set(term, i)
-		holder, w.led = i, term
 	}
 	return x.remembered(w)
 }

@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type search struct {
 	glues    []glue
 	glueNo   map[glue]int32
 	knows    map[stepKey]*elector.State
+	crowded  bool // more changes than mostChanges would be on their way
 
 	first   snapshot
 	space   [1024]byte
@@ -92,6 +94,7 @@ type scene struct {
 
 	pairs  bool   // beats of pairs, §16
 	others uint8  // changes of other elections that the pairs carry, in all
+	leases bool   // nothing is judged except that no two leases are valid
 	broken string // a rule of pairs
 
 	limit int // states; 0 for as many as there are
@@ -228,7 +231,7 @@ func (x *search) expand(w *snapshot, at int32, next *layer) {
 		x.tried++
 		err := x.do(&then, e)
 		if err == nil {
-			err = x.check(&then)
+			err = cmp.Or(x.check(&then), x.kept(w, &then, e))
 		}
 		if err != nil {
 			x.t.Fatalf("%s: %v; %d states, depth %d\n%s", x.name, err, len(x.came),
