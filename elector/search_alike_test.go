@@ -127,7 +127,7 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	if f := &s.Follower; !f.Carried {
 		f.Said, f.SaidAt, f.Echoed, f.EchoedAt = zero.Follower.Said, 0, 0, 0
 	}
-	if !s.Leader.Covered {
+	if !s.Leader.Covered && !x.pairs {
 		s.Leader.Told = zero.Leader.Told
 	}
 	for v := range x.nodes {

@@ -95,12 +95,14 @@ func TestBrokenPairs(t *testing.T) {
 		change      func(*scene)
 	}{
 		{anyRevision, "only 1 voters are bound for so long", func(s *scene) {}},
-		{fromArrival, "only 1 voters are bound for so long", func(s *scene) { s.life = 1 }},
+		{fromArrival, "only 1 voters are bound for so long", func(s *scene) {
+			s.life, s.timing = 1, quanta(1, 3, 0)
+		}},
 		{tooLate, "the lease of a comes back", func(s *scene) { s.life, s.stalls = 1, 1 }},
 		{leaveUnwritten, "has promised", func(s *scene) {
 			s.orders, s.ordered = []elector.Input{elector.Stop{}}, 1
 		}},
-		{endUnwritten, "has promised", func(s *scene) { s.cuts = 1 }},
+		{endUnwritten, "only 1 voters are bound for so long", func(s *scene) { s.cuts = 1 }},
 		{neverSays, "nobody ever leads", func(s *scene) { pairUp(s, 3); s.stands = []int{0} }},
 		{neverAnew, "nobody ever leads", func(s *scene) {
 			s.nodes, s.stands, s.misses = 3, []int{0}, 1

@@ -121,7 +121,10 @@ func scenes() []scene {
 		with("pairs, a change is lost", func(s *scene) { pairUp(s, 2); s.misses = 1 }),
 		with("pairs, another election", func(s *scene) { pairUp(s, 2); s.others = 1 }),
 		with("pairs, orders", func(s *scene) { pairUp(s, 2); s.orders, s.ordered = orders[:4], 1 }),
-		with("pairs, two terms, a quantum", func(s *scene) { pairUp(s, 2); s.terms, s.life = 2, 1 }),
+		with("pairs, messages take a quantum", func(s *scene) {
+			pairUp(s, 2)
+			s.timing, s.life = quanta(1, 3, 0), 1
+		}),
 		with("pairs of three voters, one stands", func(s *scene) {
 			pairUp(s, 3)
 			s.stands = s.stands[:1]

@@ -155,6 +155,20 @@ func (x *search) tend(w *snapshot, node int, before lsn.Term, done *stepped) err
 	return nil
 }
 
+// quiet reports whether beats speak to all for a leader, and both ends of each pair know that. After
+// a lost change heartbeats may go on instead, until the next change.
+func (x *search) quiet(w *snapshot, leader int) bool {
+	term := uint8(x.leadTerm(w, leader))
+	for i := range x.nodes {
+		g := x.glueOf(w, i)
+		there := &x.glueOf(w, leader).ends[i].leads
+		if i != leader && (g.session != int8(leader) || !g.carried || g.term != term || there.term != term) {
+			return false
+		}
+	}
+	return x.state(w, leader).Leader.Covered
+}
+
 // watched reports whether acks of beats give a quiet leader a lease that has not ended.
 func (x *search) watched(w *snapshot, node int) bool {
 	ages, _ := x.backing(w, node)
