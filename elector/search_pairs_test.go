@@ -10,10 +10,11 @@ import (
 )
 
 // In a scene with pairs each node has both ends of a session with each other one, as real values of
-// elector/pair, and what cluster/internal/loop does with them, written once more. A beat is sent each
-// quantum, as are heartbeats. Beats and acks are datagrams, of which the newest of a link and kind
-// is on its way. Changes keep their order, and messages may overtake them. Of all other elections
-// of the two nodes one is known, of which nothing is assumed: it joins and leaves at any time.
+// elector/pair, and what cluster/internal/loop does with them, written once more. A beat is sent
+// each quantum, as are heartbeats. Beats and acks are datagrams, of which the newest of a link and
+// kind is on its way. Changes keep their order, and messages may overtake them. Of all other
+// elections of the two nodes one is known, of which nothing is assumed: it joins and leaves at any
+// time.
 
 // The elections of a pair: the one whose machines are stepped, and all others.
 const ours, theirs = "g", "h"
@@ -62,7 +63,9 @@ func (c *change) real() pair.Change {
 	if c.what == pair.Empty || c.what == pair.Begin {
 		group = ""
 	}
-	return pair.Change{What: c.what, Revision: uint64(c.revision), Group: group, Term: lsn.Term(c.term)}
+	return pair.Change{
+		What: c.what, Revision: uint64(c.revision), Group: group, Term: lsn.Term(c.term),
+	}
 }
 
 // follows is a pair.Follower.

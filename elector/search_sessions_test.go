@@ -155,14 +155,15 @@ func (x *search) tend(w *snapshot, node int, before lsn.Term, done *stepped) err
 	return nil
 }
 
-// quiet reports whether beats speak to all for a leader, and both ends of each pair know that. After
-// a lost change heartbeats may go on instead, until the next change.
+// quiet reports whether beats speak to all for a leader, and both ends of each pair know that.
+// After a lost change heartbeats may go on instead, until the next change.
 func (x *search) quiet(w *snapshot, leader int) bool {
 	term := uint8(x.leadTerm(w, leader))
 	for i := range x.nodes {
 		g := x.glueOf(w, i)
-		there := &x.glueOf(w, leader).ends[i].leads
-		if i != leader && (g.session != int8(leader) || !g.carried || g.term != term || there.term != term) {
+		there := x.glueOf(w, leader).ends[i].leads.term
+		carried := g.session == int8(leader) && g.carried && g.term == term
+		if i != leader && !(carried && there == term) {
 			return false
 		}
 	}
@@ -331,7 +332,8 @@ func (x *search) hearBeat(w *snapshot, node int, p *parcel) error {
 		e.follows.taken = false
 		f = e.follows.real()
 	}
-	b := pair.Beat{Sequence: newest, SentAt: p.sentAge().time(), Revision: uint64(p.revision), Hash: p.hash}
+	at := p.sentAge().time()
+	b := pair.Beat{Sequence: newest, SentAt: at, Revision: uint64(p.revision), Hash: p.hash}
 	if f.Differs(b) {
 		return fmt.Errorf("the sets of %s and %s differ", x.voters[node], x.voters[p.from])
 	}
