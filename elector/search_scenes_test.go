@@ -113,13 +113,15 @@ func scenes() []scene {
 		with("five voters, a crash and a cut", func(s *scene) {
 			s.nodes, s.stands, s.crashes, s.cuts, s.warm, s.life = 5, []int{0, 1}, 1, 1, true, 0
 		}),
-		with("pairs", func(s *scene) { pairUp(s, 2) }),
-		with("pairs, a crash", func(s *scene) { pairUp(s, 2); s.crashes = 1 }),
+		with("pairs", func(s *scene) { pairUp(s, 2); s.terms = 2 }),
+		with("pairs, a crash", func(s *scene) { pairUp(s, 2); s.crashes, s.terms = 1, 2 }),
 		with("pairs, a stall", func(s *scene) { pairUp(s, 2); s.stalls = 1 }),
 		with("pairs, a cut", func(s *scene) { pairUp(s, 2); s.cuts = 1 }),
+		with("pairs, a crash and a cut", func(s *scene) { pairUp(s, 2); s.crashes, s.cuts = 1, 1 }),
 		with("pairs, a twin", func(s *scene) { pairUp(s, 2); s.twins = 1 }),
 		with("pairs, a change is lost", func(s *scene) { pairUp(s, 2); s.misses = 1 }),
 		with("pairs, another election", func(s *scene) { pairUp(s, 2); s.others = 1 }),
+		with("pairs, another election twice", func(s *scene) { pairUp(s, 2); s.others = 2 }),
 		with("pairs, orders", func(s *scene) { pairUp(s, 2); s.orders, s.ordered = orders[:4], 1 }),
 		with("pairs, messages take a quantum", func(s *scene) {
 			pairUp(s, 2)
