@@ -159,7 +159,7 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 			case now.Leader != "":
 				return fmt.Errorf("node %s was elected instead, in term %d", now.Leader, now.Term)
 			}
-		case <-e.p.Gone:
+		case <-e.p.Gone.Done():
 			return e.p.Ended()
 		case <-ctx.Done():
 			return fmt.Errorf("this node gave up leadership, but the target does not lead yet: %w",

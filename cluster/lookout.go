@@ -68,7 +68,7 @@ func (n *Node) lookout() {
 func (n *Node) lookAtVoters(s *loop.Snapshot) {
 	found := map[NodeID]string{}
 	members := n.memberStatus(s.Electorate)
-	for _, id := range n.uncounted(s, members) {
+	for _, id := range n.uncounted(&s.Record, members) {
 		named, _ := s.Record.Accepted.Voters.Find(id)
 		peer, runs := NodeID(""), n.store.Identity().String()
 		for _, m := range members {

@@ -183,7 +183,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 					return
 				}
 				now = next
-			case <-e.p.Gone:
+			case <-e.p.Gone.Done():
 				return
 			case <-ctx.Done():
 				return

@@ -34,7 +34,7 @@ func (e *Election) Succession(ctx context.Context) iter.Seq[bool] {
 			}
 			select {
 			case <-s.Changed():
-			case <-e.p.Gone:
+			case <-e.p.Gone.Done():
 				return
 			case <-ctx.Done():
 			}
@@ -112,7 +112,7 @@ func (e *Election) prepareAgain(
 		select {
 		case <-s.Changed():
 		case <-again:
-		case <-e.p.Gone:
+		case <-e.p.Gone.Done():
 			return e.p.Ended()
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -151,7 +151,7 @@ func (e *Election) prepareOnce(
 			e.n.log.Info("prepared to lead", "group", e.p.Name, "took", time.Since(began))
 			e.SetPrepared(true)
 		case <-s.Changed():
-		case <-e.p.Gone:
+		case <-e.p.Gone.Done():
 			return false, errors.Join(e.p.Ended(), stopped(done, cancel, e.p.Ended()))
 		case <-ctx.Done():
 			return false, errors.Join(context.Cause(ctx), stopped(done, cancel, context.Cause(ctx)))

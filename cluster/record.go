@@ -122,7 +122,7 @@ func (e *Election) Newest(ctx context.Context) (Record, error) {
 			return ErrNotLeader
 		}
 		return nil
-	}, e.p.Gone)
+	}, e.p.Gone.Done())
 }
 
 // Records yields the newest record that this node knows to be committed, and again whenever that
@@ -137,7 +137,7 @@ func (e *Election) Records(ctx context.Context) iter.Seq[Record] {
 			}
 			select {
 			case <-now.Newer():
-			case <-e.p.Gone:
+			case <-e.p.Gone.Done():
 				return
 			case <-ctx.Done():
 				return
@@ -218,8 +218,8 @@ func recordStatus(s *loop.Snapshot, configured, uncounted []NodeID) *RecordStatu
 }
 
 // uncounted returns RecordStatus.Uncounted.
-func (n *Node) uncounted(s *loop.Snapshot, members []MemberStatus) (ids []NodeID) {
-	for _, v := range asVoters(s.Record.Accepted.Voters) {
+func (n *Node) uncounted(r *elector.RecordStatus, members []MemberStatus) (ids []NodeID) {
+	for _, v := range asVoters(r.Accepted.Voters) {
 		now := v.Identity
 		if i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v.Node }); i >= 0 {
 			now = cmp.Or(members[i].Identity, now)

@@ -83,11 +83,11 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	err := e.runAgain(both, cb)
 	if errors.Is(err, ErrNotCandidate) {
 		select {
-		case <-e.p.Stood:
+		case <-e.p.Stood.Done():
 			err = e.runAgain(both, cb)
 		case <-both.Done():
 			err = context.Cause(both)
-		case <-e.p.Gone:
+		case <-e.p.Gone.Done():
 			err = e.p.Ended()
 		}
 	}

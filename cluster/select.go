@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -50,27 +49,37 @@ type Sums struct {
 // is the last one of a page after which there are more, otherwise "".
 func (n *Node) look(sel Selection, list func(*loop.Snapshot)) (sums Sums, next string) {
 	sums = Sums{Roles: map[string]int{}, Leaders: map[NodeID]int{}}
-	all := n.selected(sel)
+	all := n.wanted(sel)
+	if sel.Limit > 0 || sel.Few == 0 || len(all) <= sel.Few {
+		sortByName(all)
+	}
 	if sel.Limit > 0 && len(all) > sel.Limit {
 		all, next = all[:sel.Limit], all[sel.Limit-1].Name
 	}
-	i := slices.IndexFunc(all, func(e *loop.Election) bool { return e.Name == DefaultGroup })
-	if i > 0 && sel.Limit == 0 && sel.After == "" {
-		all = slices.Insert(slices.Delete(all, i, i+1), 0, n.election.p)
-	}
 	sums.Unlisted = sel.Few > 0 && len(all) > sel.Few
-	var top []*loop.Snapshot
-	for s := range n.loop.Snapshots(all) {
-		sums.add(s, slices.Contains(n.uncounted(s, nil), n.cfg.Node))
-		if !sums.Unlisted || s.Name == DefaultGroup {
-			list(s)
-		} else if at, _ := slices.BinarySearchFunc(top, s, byNotability); at < sel.Top {
-			kept := *s
+	var top []*loop.Glance
+	var first []*loop.Election
+	for g := range n.loop.Glances(all) {
+		sums.add(g, slices.Contains(n.uncounted(&g.Record, nil), n.cfg.Node))
+		if g.Name == DefaultGroup {
+			first = append(first, g.Election)
+		} else if at, _ := slices.BinarySearchFunc(top, g, byNotability); at < sel.Top && sums.Unlisted {
+			kept := *g
 			top = slices.Insert(top, at, &kept)
 			top = top[:min(len(top), sel.Top)]
 		}
 	}
-	for _, s := range top {
+	switch {
+	case sums.Unlisted:
+		all = first
+		for _, g := range top {
+			all = append(all, g.Election)
+		}
+	case len(first) > 0 && sel.Limit == 0 && sel.After == "":
+		all = slices.DeleteFunc(all, func(e *loop.Election) bool { return e == first[0] })
+		all = append(first, all...)
+	}
+	for s := range n.loop.Snapshots(all) {
 		list(s)
 	}
 	return sums, next
@@ -91,6 +100,17 @@ func (n *Node) Elections(sel Selection) (open []*Election) {
 
 // selected returns the elections that may be selected, sorted by name.
 func (n *Node) selected(sel Selection) []*loop.Election {
+	all := n.wanted(sel)
+	sortByName(all)
+	return all
+}
+
+func sortByName(all []*loop.Election) {
+	slices.SortFunc(all, func(a, b *loop.Election) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// wanted is selected in no order: to sort very many takes longer than to look at them.
+func (n *Node) wanted(sel Selection) []*loop.Election {
 	if sel.Group == "" {
 		return n.loop.Elections(func(name string) bool {
 			return strings.HasPrefix(name, sel.Prefix) && name > sel.After
@@ -103,13 +123,13 @@ func (n *Node) selected(sel Selection) []*loop.Election {
 }
 
 // byNotability orders elections as Selection.Few says.
-func byNotability(a, b *loop.Snapshot) int {
+func byNotability(a, b *loop.Glance) int {
 	return cmp.Or(cmp.Compare(b.Leaderless, a.Leaderless), b.Since.Compare(a.Since),
 		strings.Compare(a.Name, b.Name))
 }
 
 // add counts an election, and whether this node counts for nothing there.
-func (t *Sums) add(s *loop.Snapshot, uncounted bool) {
+func (t *Sums) add(s *loop.Glance, uncounted bool) {
 	t.Open++
 	t.Roles[s.Role.String()]++
 	t.HighestTerm, t.Quorum = max(t.HighestTerm, s.Term), max(t.Quorum, s.Quorum)
@@ -123,10 +143,10 @@ func (t *Sums) add(s *loop.Snapshot, uncounted bool) {
 			*n++
 		}
 	}
-	count(&t.Leading, s.Now < s.Work.LeaseEnd)
+	count(&t.Leading, s.Leading)
 	count(&t.WithoutLeader, s.Leader == "")
 	count(&t.VotersBehind, len(s.Record.Behind) > 0)
 	count(&t.NotCounted, uncounted)
 	count(&t.VotersChange, s.Record.Change != elector.ChangeVoters{})
-	count(&t.WorkOverdue, s.Work.Phase == leadership.Overdue)
+	count(&t.WorkOverdue, s.Overdue)
 }

@@ -122,14 +122,14 @@ func (n *Node) StatsOf(sel Selection) Stats {
 	cfg.Voters = first.Electorate
 	members := n.memberStatus(cfg.Voters)
 	st.Voters = len(cfg.Voters)
-	st.VotersReachable, _ = reach(cfg, members, n.uncounted(&first, members))
+	st.VotersReachable, _ = reach(cfg, members, n.uncounted(&first.Record, members))
 	st.Sums, _ = n.look(sel, func(s *loop.Snapshot) {
 		st.Elections = append(st.Elections, ElectionStats{
 			Group: s.Name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.Newest,
 			Quorum: s.Quorum, Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(s),
 			Leaderships: s.Leaderships, WorkOverdue: s.Work.Phase == leadership.Overdue,
 			WorkEnds: s.WorkEnded().Count, QoS: qosStatus(s),
-			Record: recordStatus(s, n.cfg.Voters, n.uncounted(s, members)),
+			Record: recordStatus(s, n.cfg.Voters, n.uncounted(&s.Record, members)),
 		})
 	})
 	return st

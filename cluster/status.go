@@ -222,7 +222,7 @@ func (n *Node) findings() []findings.Finding {
 	if !slices.ContainsFunc(all, differ) {
 		return all
 	}
-	for s := range n.loop.Snapshots(n.selected(Selection{})) {
+	for s := range n.loop.Glances(n.wanted(Selection{})) {
 		if s.Record.Accepted.LSN.IsZero() {
 			return all
 		}
@@ -308,7 +308,7 @@ func (n *Node) groupStatus(s *loop.Snapshot, members []MemberStatus) GroupStatus
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
-	cfg, uncounted := n.cfg, n.uncounted(s, members)
+	cfg, uncounted := n.cfg, n.uncounted(&s.Record, members)
 	cfg.Voters = s.Electorate
 	explanation := n.withEmergencies(explain(s.Status, why, cfg, members, uncounted, s.Now))
 	if slices.Contains(uncounted, n.cfg.Node) {

@@ -20,7 +20,9 @@ type newer struct {
 // startRecord takes up the record that the disk has.
 func (m *Machine) startRecord(r Record) {
 	s := &m.state
-	s.Record = recordState{Accepted: r, Stored: r.LSN}
+	if now := (recordState{Accepted: r, Stored: r.LSN}); now != *s.Record {
+		*s.record() = now
+	}
 	s.Term, s.Durable = max(s.Term, r.LSN.Term), max(s.Durable, r.LSN.Term)
 	s.Asked = s.Durable
 	m.adopt()
@@ -31,7 +33,7 @@ func (m *Machine) startRecord(r Record) {
 func (m *Machine) accept(r Record) {
 	s := &m.state
 	m.enterTerm(r.LSN.Term)
-	s.Record.Accepted = r
+	s.record().Accepted = r
 	m.adopt()
 	m.eff.Accept = r
 	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
@@ -48,7 +50,7 @@ func (m *Machine) onRecordOffer(from NodeID, msg *Message) {
 	switch c := msg.Record.Compare(s.Record.Accepted.LSN); {
 	case c == 0 && msg.Record == s.Record.Stored: // otherwise it tells when that is on disk
 		m.tellStored(from)
-	case c <= 0 || s.Role != Follower || s.Follower.Round.IsOpen():
+	case c <= 0 || s.Role != Follower || s.Seek.Round.IsOpen():
 	case m.rise(s.Term, msg.Record.Term) < msg.Record.Term:
 		m.report(AnomalyTermLeap, from, msg)
 	default:
@@ -62,7 +64,7 @@ func (m *Machine) stored(n lsn.LSN) {
 	if n.Compare(s.Record.Stored) <= 0 || n.Compare(s.Record.Accepted.LSN) > 0 {
 		return
 	}
-	s.Record.Stored = n
+	s.record().Stored = n
 	switch {
 	case s.Role == Leader:
 		m.commit()
@@ -70,7 +72,7 @@ func (m *Machine) stored(n lsn.LSN) {
 	case s.Follower.Leader != "":
 		m.tellStored(s.Follower.Leader)
 	case s.Role == Follower && s.Record.Newer.From != "" && !n.Less(s.Record.Newer.LSN):
-		s.Record.Newer = newer{}
+		m.setNewer(newer{})
 		m.stand() // §15.5: it asks again at once
 	}
 }
@@ -99,13 +101,13 @@ func (m *Machine) acknowledge(ack *Message) {
 
 // heardRecord acts on what the heartbeat of a leader that this node follows says of the record.
 func (m *Machine) heardRecord(from NodeID, msg *Message) {
-	r := &m.state.Record
 	if msg.Record == (lsn.LSN{}) {
 		return
 	}
-	r.Newer = newer{}
-	if msg.Committed == r.Accepted.LSN {
-		r.Shown = r.Accepted
+	m.setNewer(newer{})
+	r := m.state.Record
+	if msg.Committed == r.Accepted.LSN && r.Shown != r.Accepted {
+		r.Shown = r.Accepted // it has a record, or both would be zero
 	}
 	if r.Accepted.LSN.Less(msg.Record) {
 		m.request(from)
@@ -141,10 +143,17 @@ func (m *Machine) offer(to NodeID, term lsn.Term, r *Record) {
 
 // noteNewer notes the record that a refusal names, in case this node's attempt fails: §15.5.
 func (m *Machine) noteNewer(from NodeID, msg *Message) {
-	r := &m.state.Record
+	r := m.state.Record
 	if !msg.WillVote && msg.Record.Compare(r.Accepted.LSN) > 0 &&
 		msg.Record.Compare(r.Newer.LSN) >= 0 {
-		r.Newer = newer{LSN: msg.Record, From: from}
+		m.setNewer(newer{LSN: msg.Record, From: from})
+	}
+}
+
+// setNewer notes which record is newer than that of this node, or that none is.
+func (m *Machine) setNewer(n newer) {
+	if n != m.state.Record.Newer {
+		m.state.record().Newer = n
 	}
 }
 
@@ -168,7 +177,7 @@ type RecordStatus struct {
 
 // Record returns what this node knows of the record, as of the last step.
 func (m *Machine) Record() RecordStatus {
-	r, w := &m.state.Record, &m.state.Leader.Writing
+	r, w := m.state.Record, m.state.Writing
 	st := RecordStatus{Accepted: r.Accepted, Stored: r.Stored, Committed: r.Shown,
 		InSync: m.inSync(), Change: w.Change}
 	if m.state.Role == Leader && m.hasRecord() {

@@ -88,7 +88,7 @@ func (m *Machine) onElectionProposalResponse(from NodeID, identity Identity, msg
 	case s.Role == Leader && (open || s.Leader.Term == msg.ProposedTerm):
 		ok = m.supported(voter, msg.SentAt)
 	case open:
-		ok = b.Support.ack(voter, msg.SentAt, b.SentAt, s.Now)
+		ok = m.ack(voter, msg.SentAt, b.SentAt)
 	}
 	switch {
 	case !ok: // it echoes what was never sent
@@ -129,7 +129,7 @@ func (m *Machine) decideBallot() {
 		m.reaffirmed(b.Term)
 	// §5.4: the lease must last until the first acks renew it, a period later. If the votes took
 	// too long for that, the proposal is repeated, and the next answers count.
-	case m.leaseFrom(&b.Support) >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
+	case m.lease() >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
 		m.becomeLeader(*b)
 	}
 }

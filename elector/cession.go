@@ -33,7 +33,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	case ok:
 		s.Ceded = s.Ceded.With(voter)
 	default:
-		s.CededOut = from
+		s.rare().CededOut = from
 	}
 	if s.Role != Follower {
 		return // it holds no promise and follows nobody
@@ -73,11 +73,11 @@ func (m *Machine) standAfterCession(successor NodeID) {
 	voter, isVoter := m.voter(successor)
 	switch {
 	case successor == m.cfg.Self && isVoter:
-		m.state.Follower.SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
+		m.state.seek().SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
 		m.stand()
 	case isVoter && m.state.Linked.Has(voter):
 		m.standIn(m.cfg.Timing.ElectionResult + m.randomWait())
-		m.state.Follower.Ahead = successor
+		m.state.seek().Ahead = successor
 	default:
 		m.backOff()
 	}

@@ -7,8 +7,6 @@ type confirming struct {
 	Asked  Time            // when the newest was asked for; 0 once it is there
 	Round  Time            // when the round for it begins; 0 once it has begun
 	Unsure scouting.Voters // whose newest ack proves nothing: see noteSure
-	// Echo is, by voter, when the heartbeat was sent that its newest ack echoes. Beats have no say.
-	Echo [scouting.MaxVoters]Time
 }
 
 // Confirmable returns nil if Confirm would begin a round now. Otherwise it says why not:
@@ -35,11 +33,11 @@ func (m *Machine) confirm() {
 // data directory, which forgets its votes. If there is no quorum without such voters, the leader
 // re-affirms itself above the terms in which they may have voted.
 func (m *Machine) noteSure(from NodeID, identity Identity, voter int, msg *Message) {
-	c := &m.state.Leader.Confirm
-	if msg.SentAt < c.Echo[voter] {
+	c, by := &m.state.Leader.Confirm, &m.state.By[voter]
+	if msg.SentAt < by.Echo {
 		return // an older ack
 	}
-	c.Echo[voter] = msg.SentAt
+	by.Echo = msg.SentAt
 	c.Unsure = c.Unsure.Without(voter)
 	if msg.Entered > msg.Term || identity == (Identity{}) {
 		c.Unsure = c.Unsure.With(voter)
@@ -71,11 +69,10 @@ func (m *Machine) Confirmed() Time {
 	if !m.inSync() {
 		return 0
 	}
-	l := m.state.Leader
-	acks := l.Support
-	for v := range m.set.voters {
-		if l.Confirm.Unsure.Has(v) {
-			acks[v] = 0
+	var acks support
+	for v := range m.state.By {
+		if !m.state.Leader.Confirm.Unsure.Has(v) {
+			acks[v] = m.state.By[v].Support
 		}
 	}
 	return acks.quorumAt(m.set.self, len(m.set.voters), m.set.quorum)

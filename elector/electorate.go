@@ -50,9 +50,10 @@ func (m *Machine) hasRecord() bool { return m.state.Record.Accepted.LSN.Term != 
 
 // resolve makes the electorate that of the accepted record.
 func (m *Machine) resolve() {
-	m.set = m.cfg.configured
+	m.set = &m.cfg.configured
 	if m.hasRecord() {
-		m.set = m.cfg.recorded(m.state.Record.Accepted)
+		set := m.cfg.recorded(m.state.Record.Accepted)
+		m.set = &set
 	}
 }
 
@@ -78,7 +79,7 @@ func (m *Machine) adopt() {
 	}
 	for i, id := range m.set.ids {
 		if id == (Identity{}) && m.hasRecord() && m.state.Role == Leader {
-			m.state.Leader.Support[i] = 0
+			m.state.By[i].Support = 0
 		}
 	}
 }
@@ -86,17 +87,15 @@ func (m *Machine) adopt() {
 // renumber moves what is known by voter to the indexes of other voters.
 func (m *Machine) renumber(old []NodeID) {
 	s, l := &m.state, m.state.Leader
-	if s.Role != Leader {
-		l = &leaderState{} // that of nobody must not change
+	sets := []*scouting.Voters{&s.Ceded, &s.Linked}
+	was := s.By
+	if s.Role == Leader {
+		s.By = make([]voterState, len(m.set.voters))
+		w := s.writing()
+		sets = append(sets, &l.MayStand, &l.Cold, &l.LacksQuorum, &l.Settled, &w.Stored, &w.Before,
+			&l.Confirm.Unsure)
 	}
-	was, none := *l, leaderState{}
-	l.Wanted, l.Support, l.Priority = none.Wanted, none.Support, none.Priority
-	l.FitSince, l.Writing.Met, l.Confirm.Echo = none.FitSince, none.Writing.Met, none.Confirm.Echo
-	sets := [...]*scouting.Voters{
-		&s.Ceded, &s.Linked, &l.MayStand, &l.Cold, &l.LacksQuorum, &l.Settled, &l.Writing.Stored,
-		&l.Writing.Before, &l.Confirm.Unsure,
-	}
-	var before [len(sets)]scouting.Voters
+	before := make([]scouting.Voters, len(sets))
 	for k, set := range sets {
 		before[k], *set = *set, 0
 	}
@@ -108,9 +107,9 @@ func (m *Machine) renumber(old []NodeID) {
 			}
 			continue
 		}
-		l.Wanted[i], l.Support[i], l.Priority[i] = was.Wanted[j], was.Support[j], was.Priority[j]
-		l.FitSince[i], l.Writing.Met[i] = was.FitSince[j], was.Writing.Met[j]
-		l.Confirm.Echo[i] = was.Confirm.Echo[j]
+		if s.Role == Leader {
+			s.By[i] = was[j]
+		}
 		for k, set := range sets {
 			if before[k].Has(j) {
 				*set = set.With(i)

@@ -44,11 +44,11 @@ func (m *Machine) withdraw() {
 // ableAgain lets a node stand again, and cancels the handover of a leader that could not lead.
 func (m *Machine) ableAgain() {
 	s := &m.state
-	f, h := s.Follower, &s.Leader.Handover
+	f, k, h := s.Follower, s.Seek, &s.Leader.Handover
 	if !m.mayStand() || m.keptBack() {
 		return
 	}
-	idle := f.Leader == "" && f.AwaitedLeader == "" && f.StandAt == 0 && !f.Round.IsOpen()
+	idle := f.Leader == "" && f.AwaitedLeader == "" && k.StandAt == 0 && !k.Round.IsOpen()
 	switch {
 	case s.Role == Follower && idle && m.alone(): // §3.3
 		m.stand()
@@ -63,9 +63,9 @@ func (m *Machine) ableAgain() {
 // handover for which nobody asked, unless the guarded work was told to stop.
 func (m *Machine) pause(d time.Duration) {
 	s := &m.state
-	s.PauseEnd = 0
+	s.rare().PauseEnd = 0
 	if d > 0 {
-		s.PauseEnd = s.Now.Add(min(d, maxTimer))
+		s.rare().PauseEnd = s.Now.Add(min(d, maxTimer))
 	}
 	if m.keptBack() {
 		m.withdraw()
@@ -84,9 +84,9 @@ func (m *Machine) resign(rest time.Duration) {
 	if s.Role == Dormant || s.Role != Leader && rest == 0 {
 		return
 	}
-	s.RestEnd = 0
+	s.rare().RestEnd = 0
 	if rest > 0 {
-		s.RestEnd = s.Now.Add(rest)
+		s.rare().RestEnd = s.Now.Add(rest)
 	}
 	m.withdraw()
 	if s.Role == Leader && m.mayReplace(handoverResign) {

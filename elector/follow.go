@@ -62,16 +62,17 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.stepDown(LeaderPreempted, from, "")
 	}
 	m.enterTerm(msg.Term)
-	if t := &s.Takeover; t.To == from {
+	if t := &s.Takeover; t.To == from { // nobody's names nobody
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
-	s.Turns.follow(from, msg.Successor)
+	s.Turns.reset(from, msg.Successor, false)
 	f := s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
 	}
 	carried := f.Carried && !news
+	s.Seek = &nobody.Follower.seekState
 	*f = followerState{} // a literal with the fields would be built elsewhere and copied
 	f.Leader, f.LeaderTerm, f.HeardAt = from, msg.Term, s.Now
 	f.Period, f.Carried = msg.Period, carried
@@ -116,7 +117,7 @@ func (m *Machine) heldUp(late time.Duration) {
 	s := &m.state
 	until := s.Now.Add(min(late, m.cfg.Timing.HeartbeatBroadcast))
 	for _, d := range [...]*Time{ // deadlines of other roles are zero
-		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
+		&s.Follower.SilentAt, &s.Seek.RoundEnd, &s.Seek.StandAt, &s.Candidate.End,
 	} {
 		if due(*d, s.Now) {
 			*d, s.HeldUntil = until, until
@@ -153,8 +154,8 @@ func (m *Machine) linkUp(peer NodeID) {
 		if b := &s.Candidate.Ballot; b.Sent && !(b.Yes | b.No).Has(voter) {
 			m.propose(voter)
 		}
-	case s.Role == Follower && s.Follower.Round.IsOpen():
-		if isVoter && !s.Follower.Round.Answered(voter) || !isVoter && m.hasRecord() {
+	case s.Role == Follower && s.Seek.Round.IsOpen():
+		if isVoter && !s.Seek.Round.Answered(voter) || !isVoter && m.hasRecord() {
 			m.scout(peer)
 		}
 	case s.Role == Follower && !m.set.mayVote && s.Follower.Leader == "" &&
@@ -178,12 +179,12 @@ func (m *Machine) linkDown(peer NodeID) {
 	if voter, ok := m.voter(peer); ok {
 		s.Linked = s.Linked.Without(voter)
 		if s.Role == Leader {
-			s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
+			s.By[voter].FitSince, s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
 		}
 	}
 	m.unavailable(peer)
 	switch {
-	case s.Role == Follower && s.Follower.Round.IsOpen():
+	case s.Role == Follower && s.Seek.Round.IsOpen():
 		m.decideRound()
 	case s.Role == Candidate && m.ballot().Sent:
 		m.decideBallot()
@@ -213,12 +214,14 @@ func (m *Machine) died(peer NodeID) {
 	if s.Promise.To == peer { // §6.5, §6.6
 		s.Promise = promise{}
 	}
-	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
-	m.unavailable(peer)
-	if s.Role == Follower {
-		s.Follower.LeaderDied = s.Follower.LeaderDied || s.Turns.LastLeader == peer
+	if m.held != nil {
+		*m.held = slices.DeleteFunc(*m.held, func(e Envelope) bool { return e.To == peer })
 	}
-	if f := s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
+	m.unavailable(peer)
+	if s.Role == Follower && s.Turns.LastLeader == peer {
+		s.seek().LeaderDied = true
+	}
+	if s.Follower.AwaitedLeader == peer || s.Seek.Ahead == peer {
 		m.forgetLeader()
 		m.backOff()
 	}

@@ -175,7 +175,8 @@ func (m *Machine) finishHandover() {
 	}
 	to := m.successor()
 	if h.Cause == handoverTakeover { // §9.12: failed, until the target is heard to lead
-		s.Takeover.To, s.Takeover.Failed = to, min(s.Takeover.Failed+1, maxFailed)
+		t := &s.rare().Takeover
+		t.To, t.Failed = to, min(t.Failed+1, maxFailed)
 	}
 	m.stepDown(h.Why, to, to)
 	m.standAfterCession(to)
@@ -208,6 +209,6 @@ func (m *Machine) becomeDormant() {
 	m.send(AllMembers, &Message{Kind: NodeUnavailable, Term: min(s.Term, s.Durable)})
 	m.giveBack()
 	m.become(Dormant, Stopped, "")
-	m.state.Leaving, m.state.Refused, m.state.Turns.Failed = false, question{}, 0
-	m.held = m.held[:0]
+	s.Leaving, s.Refused, s.Turns.Failed = false, &nobody.Refused, 0
+	m.held = nil
 }

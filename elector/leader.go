@@ -12,12 +12,12 @@ import (
 func (m *Machine) becomeLeader(b ballot) {
 	m.become(Leader, Elected, "")
 	s := &m.state
-	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
+	s.Leader.Since = b.SentAt
 	s.Leader.Period = m.cfg.Timing.HeartbeatBroadcast
 	s.Leader.Settled = s.Linked &^ b.No // §9.6: a voter that has just started refuses
 	s.SeenLSN = lsn.LSN{Term: b.Term}
-	s.Turns.lead()
-	s.Record.Newer = newer{}
+	s.Turns.reset("", "", true)
+	m.setNewer(newer{})
 	m.renewLease()
 	m.writeAnew()
 	m.heartbeatAll()
@@ -38,7 +38,7 @@ func (m *Machine) heartbeatAll() {
 	if n := len(m.eff.Messages); n > 0 { // it is held if the term is not on disk yet
 		m.eff.Messages[n-1].Repeats = repeats
 	}
-	if l.Writing.Change.Add.Node != "" {
+	if m.state.Writing.Change.Add.Node != "" {
 		m.offerNewcomer()
 	}
 }
@@ -88,28 +88,28 @@ type support [scouting.MaxVoters]Time
 // ack notes that voter acked what was sent at sentAt. It notes nothing and reports false if nothing
 // can have been sent then, before since or in the future: such an echo could keep a lease alive
 // for ever (§2.3).
-func (s *support) ack(voter int, sentAt, since, now Time) bool {
-	if sentAt < since || sentAt > now {
+func (m *Machine) ack(voter int, sentAt, since Time) bool {
+	if sentAt < since || sentAt > m.state.Now {
 		return false
 	}
-	s[voter] = max(s[voter], sentAt)
+	by := &m.state.By[voter]
+	by.Support = max(by.Support, sentAt)
 	return true
 }
 
 // quorumAt is the send time of the newest message that a quorum of n voters has acked: the
 // quorum-th newest ack, where self counts as an ack that never ends. It is 0 if fewer have acked.
+// The support is used up.
 func (s *support) quorumAt(self, n, quorum int) Time {
-	acks := *s
-	acks[self] = Never
-	slices.Sort(acks[:n])
-	return acks[n-quorum]
+	s[self] = Never
+	slices.Sort(s[:n])
+	return s[n-quorum]
 }
 
 // supported counts voter's support as of sentAt, an echo of this leader's own
 // clock; false if nothing was sent then.
 func (m *Machine) supported(voter int, sentAt Time) bool {
-	l := m.state.Leader
-	if !l.Support.ack(voter, sentAt, l.Since, m.state.Now) {
+	if !m.ack(voter, sentAt, m.state.Leader.Since) {
 		return false
 	}
 	m.renewLease()
@@ -118,16 +118,26 @@ func (m *Machine) supported(voter int, sentAt Time) bool {
 
 // supports reports whether voter's newest ack still backs the lease.
 func (m *Machine) supports(voter int) bool {
-	at := m.state.Leader.Support[voter]
+	at := m.state.By[voter].Support
 	return voter == m.set.self || at != 0 && at.Add(m.cfg.Timing.Lease) > m.state.Now
 }
 
 func (m *Machine) renewLease() {
 	l := m.state.Leader
-	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
+	l.LeaseEnd = max(l.LeaseEnd, m.lease())
 }
 
-// leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed.
+// lease is the end of the lease that the acks to this candidate or leader back.
+func (m *Machine) lease() Time {
+	var acks support
+	for i := range m.state.By {
+		acks[i] = m.state.By[i].Support
+	}
+	return m.leaseFrom(&acks)
+}
+
+// leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed. The acks
+// are used up.
 func (m *Machine) leaseFrom(acks *support) Time {
 	at := acks.quorumAt(m.set.self, len(m.set.voters), m.set.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
@@ -184,8 +194,8 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := m.state.Leader
 	l.Term, l.Reaffirm, l.Covered = term, ballot{}, false
-	w := &l.Writing // §15.6: an election here, too
-	*w = writing{Kept: w.Kept, Met: w.Met, Bind: w.Bind, Change: w.Change}
+	w := m.state.writing() // §15.6: an election here, too
+	*w = writing{Kept: w.Kept, Bind: w.Bind, Change: w.Change}
 	m.state.SeenLSN = lsn.LSN{Term: term}
 	m.transition(Leader, Reaffirmed, "")
 	m.writeAnew()

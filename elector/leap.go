@@ -18,7 +18,7 @@ func (m *Machine) rise(from, towards lsn.Term) lsn.Term {
 		return towards
 	}
 	if s.Now >= s.Climb.End {
-		s.Climb = climb{From: s.Term, End: s.Now.Add(b.ClimbFor)}
+		s.rare().Climb = climb{From: s.Term, End: s.Now.Add(b.ClimbFor)}
 	}
 	return min(towards, max(s.Term+b.Near, min(from+b.Leap, s.Climb.From+b.Climb)))
 }
@@ -42,7 +42,7 @@ func (m *Machine) climb(towards lsn.Term) {
 		return
 	}
 	m.enterTerm(m.rise(m.state.Term, towards))
-	if m.state.Follower.Round.IsOpen() {
+	if m.state.Seek.Round.IsOpen() {
 		m.closeRound()
 		m.backOff()
 	}

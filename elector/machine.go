@@ -3,20 +3,21 @@ package elector
 import (
 	"slices"
 
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Machine is one node's part in one election.
 type Machine struct {
 	cfg     *resolved
-	set     electorate
+	set     *electorate
 	state   state
-	held    []Envelope // wait until the term that they speak for is durable
-	watch   watch      // the detector of the leader that is followed, or was followed last
-	quality *quality   // nil without Config.QoS
-	eff     *Effects   // of the running step; machines of one goroutine may share the memory
-	random  uint64     // entropy of the running step
-	crowded bool       // see SetCrowded
+	held    *[]Envelope // wait until the term that they speak for is durable; nil for none
+	watch   *watch      // of the leader that is followed, or was followed last
+	quality *quality    // nil without Config.QoS
+	eff     *Effects    // of the running step; machines of one goroutine may share the memory
+	random  uint64      // entropy of the running step
+	crowded bool        // see SetCrowded
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.
@@ -24,6 +25,7 @@ type resolved struct {
 	Config
 	configured electorate // counts in an election without a record
 	bounds     Bounds
+	counts     watch // of all leaders, if the miss count judges them
 }
 
 // New returns a DORMANT machine; step it with Start. It returns a *ConfigError
@@ -37,27 +39,23 @@ func New(cfg Config) (*Machine, error) {
 	if cfg.Bounds != nil {
 		bounds = *cfg.Bounds
 	}
-	r := &resolved{Config: cfg, bounds: bounds}
+	r := &resolved{Config: cfg, bounds: bounds,
+		counts: watch{Detector: detector.MissCount(cfg.Timing.HeartbeatMissCount)}}
 	r.configured = r.electorate(cfg.Voters, make([]Identity, len(cfg.Voters)))
-	return (&Machine{cfg: r, set: r.configured, eff: &Effects{}}).Another(cfg.Priority), nil
+	return (&Machine{cfg: r, eff: &Effects{}}).Another(cfg.Priority), nil
 }
 
 // Another returns a DORMANT machine of the same configuration, but for its priority. The two share
 // the memory of their effects: those of one are valid until the next Step of either.
 func (m *Machine) Another(priority int) *Machine {
-	a := &Machine{cfg: m.cfg, set: m.cfg.configured, eff: m.eff}
+	a := &Machine{cfg: m.cfg, set: &m.cfg.configured, watch: &m.cfg.counts, eff: m.eff}
+	a.state = state{Rare: &nobody.Rare, Record: &nobody.Record, Refused: &nobody.Refused}
+	a.state.part(0)
 	a.state.Priority = priority
 	if m.cfg.asksQuality() {
 		a.quality = &quality{}
 	}
-	a.state.part()
 	return a
-}
-
-// State returns what the machine remembers, for hashing and comparing.
-func (m *Machine) State() State {
-	s := &m.state
-	return State{s.Common, *s.Follower, *s.Candidate, *s.Leader}
 }
 
 // Step tells the machine that in happened at now, a reading of the node's monotonic
@@ -68,7 +66,6 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	m.eff.reset()
 	m.state.Now = max(now, m.state.Now, 1)
 	m.random = entropy
-
 	if in, ok := in.(Backed); ok {
 		m.backed(in) // it came before the lease ended
 	}
@@ -121,6 +118,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.leave() // a Stop waited for guarded work, and the leadership ended first
 	}
 	m.tellNews()
+	m.state.trim()
 	m.eff.Wake = m.nextDeadline()
 	return *m.eff
 }
@@ -167,8 +165,8 @@ func (m *Machine) start(in Start) {
 		m.stand()
 		return
 	}
-	s.Follower.StandAt = s.Now.Add(m.cfg.Timing.InitialWait) // §3.2
-	s.Follower.Discovering = true
+	s.seek().StandAt = s.Now.Add(m.cfg.Timing.InitialWait) // §3.2
+	s.seek().Discovering = true
 }
 
 // issued notes the newest LSN that the application issued as leader.
@@ -193,12 +191,12 @@ func (m *Machine) expire() {
 		if due(s.Follower.SilentAt, s.Now) {
 			m.leaderSilent()
 		}
-		if due(s.Follower.RoundEnd, s.Now) {
+		if due(s.Seek.RoundEnd, s.Now) {
 			m.scoutingFailed()
 		}
 		switch {
-		case !due(s.Follower.StandAt, s.Now):
-		case s.Follower.Discovering:
+		case !due(s.Seek.StandAt, s.Now):
+		case s.Seek.Discovering:
 			m.backOff()
 		default:
 			m.stand()
@@ -243,15 +241,15 @@ func (m *Machine) nextDeadline() Time {
 	if s.Role == Dormant {
 		return Never
 	}
-	f, c, l := s.Follower, s.Candidate, s.Leader // all zero unless this is the role
-	lease, stand := l.LeaseEnd, f.StandAt
+	f, k, c, l := s.Follower, s.Seek, s.Candidate, s.Leader // all zero unless this is the role
+	lease, stand := l.LeaseEnd, k.StandAt
 	if m.crowded && m.IsAboutToStand(s.Now) {
 		stand = 0
 	}
 	if l.Covered && l.BroadcastAt == 0 {
 		lease = 0 // the driver watches it
 	}
-	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(f.RoundEnd),
+	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(k.RoundEnd),
 		armed(stand), armed(f.SayAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt),
 		armed(lease), armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
 }

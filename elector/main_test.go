@@ -8,11 +8,12 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// TestMain also checks, after all tests, that the parts of roles that all machines share are zero.
+// TestMain also checks, after all tests, that the parts of states that all machines share are zero.
+// Where they cannot be written (see nobody_unix_test.go), who does so has ended the test before.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if !elector.NobodyIsUntouched() {
-		fmt.Println("a machine wrote into the part of a role that it is not in")
+		fmt.Println("a machine wrote into a part of its state that is not its own")
 		code = 1
 	}
 	os.Exit(code)

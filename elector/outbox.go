@@ -28,10 +28,13 @@ func (m *Machine) send(to NodeID, msg *Message) {
 // a stuck disk cannot fill the memory. The newer message goes to the end, so that it does not
 // overtake messages between the two.
 func (m *Machine) hold(e Envelope) {
-	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool {
+	if m.held == nil {
+		m.held = &[]Envelope{}
+	}
+	others := slices.DeleteFunc(*m.held, func(h Envelope) bool {
 		return h.To == e.To && h.Message.Kind == e.Message.Kind
 	})
-	m.held = append(m.held, e)
+	*m.held = append(others, e)
 }
 
 // outdated reports whether a message that waited for the disk is not true any more (§2.6): it is
@@ -40,7 +43,7 @@ func (m *Machine) outdated(e *Envelope) bool {
 	s, msg := &m.state, &e.Message
 	switch {
 	case msg.Kind == ElectionScouting:
-		return s.Role != Follower || msg.Round != s.Follower.Round.ID
+		return s.Role != Follower || msg.Round != s.Seek.Round.ID
 	case msg.Kind == ElectionScoutingResponse && msg.WillVote:
 		return !m.weigh(asked(e.To, msg)).WillVote
 	case msg.Kind == ElectionProposalResponse && msg.WillVote:
@@ -69,9 +72,9 @@ func (m *Machine) release(term lsn.Term) {
 	}
 	s.Durable = term
 	waiting := m.held
-	m.held = m.held[:0]
-	for _, e := range waiting {
-		if !m.outdated(&e) {
+	m.held = nil
+	for i := 0; waiting != nil && i < len(*waiting); i++ {
+		if e := &(*waiting)[i]; !m.outdated(e) {
 			m.send(e.To, &e.Message) // holds again what waits for a higher term
 		}
 	}

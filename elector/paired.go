@@ -139,8 +139,8 @@ func (m *Machine) SetCrowded(crowded bool) { m.crowded = crowded }
 
 // IsAboutToStand reports whether this node would stand for election if it were stepped at now.
 func (m *Machine) IsAboutToStand(now Time) bool {
-	f := m.state.Follower // zero unless FOLLOWER
-	return !f.Discovering && due(f.StandAt, now)
+	k := m.state.Seek // zero unless FOLLOWER
+	return !k.Discovering && due(k.StandAt, now)
 }
 
 // Attempts reports whether this node tries to get a leader: a scouting round is open, it is a
@@ -148,7 +148,7 @@ func (m *Machine) IsAboutToStand(now Time) bool {
 func (m *Machine) Attempts() bool {
 	s := &m.state
 	young := s.Leader.Since.Add(2 * m.cfg.Timing.HeartbeatBroadcast)
-	return s.Role == Candidate || s.Follower.Round.IsOpen() ||
+	return s.Role == Candidate || s.Seek.Round.IsOpen() ||
 		s.Role == Leader && !s.Leader.Covered && s.Now < young && !m.alone()
 }
 
@@ -183,7 +183,7 @@ func (m *Machine) tellNews() {
 	s := &m.state
 	f, l := s.Follower, s.Leader
 	switch {
-	case s.Role == Leader && m.quiet():
+	case s.Role == Leader && l.Covered && m.repeats(): // beats say it all
 		l.BroadcastAt = 0
 	case s.Role == Leader && l.BroadcastAt == 0:
 		l.BroadcastAt = m.nextBroadcast()
@@ -219,13 +219,10 @@ func (m *Machine) sendAck(ack *Message) {
 	m.send(f.Leader, ack)
 }
 
-// quiet reports whether beats say all that this leader's heartbeats would say.
-func (m *Machine) quiet() bool { return m.state.Leader.Covered && m.repeats() }
-
 // repeats reports whether a broadcast would tell nothing but what all members were told already,
 // and no answer to it is awaited.
 func (m *Machine) repeats() bool {
-	l, w := m.state.Leader, &m.state.Leader.Writing
+	l, w := m.state.Leader, m.state.Writing
 	switch {
 	case l.Told != m.asserts(), l.Handover != (Handover{}), l.Reaffirm.Term != 0,
 		l.Confirm.Asked != 0, l.Confirm.Round != 0, m.state.Unable, m.cfg.Takeover != 0,
@@ -240,14 +237,14 @@ func (m *Machine) repeats() bool {
 func (m *Machine) asserts() asserted {
 	return asserted{
 		LSN: m.state.SeenLSN, Record: m.newest(), Committed: m.state.Record.Shown.LSN,
-		Successor: m.heir(), Period: m.state.Leader.Period, Stored: m.state.Leader.Writing.Stored,
+		Successor: m.heir(), Period: m.state.Leader.Period, Stored: m.state.Writing.Stored,
 	}
 }
 
 // noteSettled notes that a voter was fit for so long that it has surely not just started: §9.6.
 func (m *Machine) noteSettled(voter int) {
-	l := m.state.Leader
-	if since := l.FitSince[voter]; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
+	l, since := m.state.Leader, m.state.By[voter].FitSince
+	if since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
 		l.Settled = l.Settled.With(voter)
 	}
 }

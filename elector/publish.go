@@ -19,7 +19,6 @@ type writing struct {
 	Begin     bool // a first record is wanted, with the configured voters
 	Bind      bool // it has met a voter whose identity the record lacks
 	Kept      Time // the lease that it had when it wrote the last change; 0 if the lease has followed
-	Met       [scouting.MaxVoters]Identity
 	Change    ChangeVoters
 	Asked     lsn.LSN // the newest committed record when the change was asked for
 	Ready     bool    // the voter that is to be added has that
@@ -40,7 +39,7 @@ var (
 
 // inSync reports whether this leader knows the newest committed record: §15.6.
 func (m *Machine) inSync() bool {
-	return m.state.Role == Leader && (m.state.Leader.Writing.InSync || !m.hasRecord())
+	return m.state.Role == Leader && (m.state.Writing.InSync || !m.hasRecord())
 }
 
 // Publishable returns nil if Publish would write now: this node leads, knows the newest record,
@@ -56,7 +55,7 @@ func (m *Machine) Publishable() error {
 		return ErrNotInSync
 	case !m.hasRecord() && m.met() < m.set.quorum: // §15.13: it could never be committed
 		return errUnmet
-	case m.hasRecord() && !l.Writing.Committed:
+	case m.hasRecord() && !m.state.Writing.Committed:
 		return ErrWriting
 	case l.Handover.Asked != 0 && !l.Handover.Stopping: // §15.11
 		return errHandsOver
@@ -79,8 +78,8 @@ func (m *Machine) keepsVotes() error {
 // met is the number of voters whose directories the leader knows.
 func (m *Machine) met() int {
 	n := 1
-	for _, id := range m.state.Leader.Writing.Met {
-		if id != (Identity{}) {
+	for i := range m.state.By {
+		if m.state.By[i].Met != (Identity{}) {
 			n++
 		}
 	}
@@ -101,8 +100,7 @@ func (m *Machine) publish(v Value) {
 
 // nextLSN is that of the next record that this leader writes.
 func (m *Machine) nextLSN() lsn.LSN {
-	l := m.state.Leader
-	return lsn.LSN{Term: l.Term, Counter: l.Writing.Counter + 1}
+	return lsn.LSN{Term: m.state.Leader.Term, Counter: m.state.Writing.Counter + 1}
 }
 
 // roster is that of the accepted record, without those that are lost for ever, or of the
@@ -115,7 +113,7 @@ func (m *Machine) roster(bind bool) Roster {
 		case i == m.set.self:
 			voters[i].Identity = m.cfg.Identity
 		case bind && voters[i].Identity == (Identity{}): // §15.13
-			voters[i].Identity = m.state.Leader.Writing.Met[i]
+			voters[i].Identity = m.state.By[i].Met
 		}
 	}
 	return NewRoster(voters...)
@@ -124,7 +122,7 @@ func (m *Machine) roster(bind bool) Roster {
 // write accepts a record of this leader's own, and sends it to its voters.
 func (m *Machine) write(v Value, voters Roster) {
 	l := m.state.Leader
-	w, old := &l.Writing, &m.state.Record.Accepted
+	w, old := m.state.writing(), &m.state.Record.Accepted
 	r := Record{LSN: m.nextLSN(), Value: v, Voters: voters,
 		Lineage: old.Lineage, Founded: old.Founded || w.Committed} // §15.14
 	if r.Lineage == (Identity{}) {
@@ -153,10 +151,13 @@ func (m *Machine) writeAnew() {
 func (m *Machine) noteRecord(
 	from NodeID, identity Identity, voter int, counts bool, msg *Message,
 ) {
-	w, newest := &m.state.Leader.Writing, m.state.Record.Accepted.LSN
+	w, newest := m.state.Writing, m.state.Record.Accepted.LSN
 	if voter >= 0 && m.set.ids[voter] == (Identity{}) && identity != (Identity{}) &&
-		w.Met[voter] != identity {
-		w.Met[voter], w.Bind = identity, m.hasRecord()
+		m.state.By[voter].Met != identity {
+		m.state.By[voter].Met = identity
+		if m.hasRecord() { // then it has written one
+			w.Bind = true
+		}
 	}
 	if add := &w.Change.Add; from == add.Node && identity == add.Identity &&
 		msg.Record.Term == msg.Term && !msg.Record.Less(w.Asked) {
@@ -164,7 +165,9 @@ func (m *Machine) noteRecord(
 	}
 	switch {
 	case msg.Record != newest:
-		w.Begin = w.Begin || newest == (lsn.LSN{}) // somebody has a record: §15.6
+		if newest == (lsn.LSN{}) { // somebody has a record: §15.6
+			m.state.writing().Begin = true
+		}
 	case newest == (lsn.LSN{}):
 	case msg.Entered > msg.Term: // §15.2: its word counts in a higher term
 		refusal := Message{Kind: msg.Kind, Term: msg.Entered}
@@ -183,13 +186,13 @@ func (m *Machine) hasStored(voter int) bool {
 	if voter == m.set.self {
 		return m.state.Record.Stored == m.state.Record.Accepted.LSN
 	}
-	return m.state.Leader.Writing.Stored.Has(voter)
+	return m.state.Writing.Stored.Has(voter)
 }
 
 // commit commits the leader's newest record once a quorum of its voters, which the leader is one
 // of, has it on disk: §15.3. It says so at once.
 func (m *Machine) commit() {
-	w, r := &m.state.Leader.Writing, &m.state.Record
+	w := m.state.Writing
 	stored := w.Stored.Count()
 	if m.hasStored(m.set.self) {
 		stored++
@@ -197,6 +200,7 @@ func (m *Machine) commit() {
 	if w.Committed || w.Counter == 0 || stored < m.set.quorum {
 		return
 	}
+	r := m.state.record()
 	w.Committed, w.InSync, r.Shown = true, true, r.Accepted
 	m.heartbeatAll()
 }
@@ -204,7 +208,7 @@ func (m *Machine) commit() {
 // advance writes what the leader is to write besides values, as soon as it may: the first record,
 // identities that it has met, a change of voters.
 func (m *Machine) advance() {
-	w := &m.state.Leader.Writing
+	w := m.state.Writing
 	switch wanted := w.Begin || w.Bind || w.Change != (ChangeVoters{}); {
 	case !wanted || m.Publishable() != nil:
 	case !m.hasRecord():
@@ -229,7 +233,7 @@ func (m *Machine) Changeable(c ChangeVoters) error {
 			"follows a change", m.cfg.Quorum, Majority(len(m.set.voters)), len(m.set.voters))
 	case c == (ChangeVoters{}):
 		return nil
-	case m.state.Leader.Writing.Change != (ChangeVoters{}) && m.state.Leader.Writing.Change != c:
+	case m.state.Writing.Change != (ChangeVoters{}) && m.state.Writing.Change != c:
 		return errors.New("another change of voters is under way")
 	case adds == (c.Remove != "") || adds == there || adds && NameProblem(c.Add.Node) != "":
 		return errNoChange
@@ -250,7 +254,7 @@ func (m *Machine) changeVoters(c ChangeVoters) {
 	if m.Changeable(c) != nil {
 		return
 	}
-	w := &m.state.Leader.Writing
+	w := m.state.writing()
 	w.Change, w.Asked, w.Ready = c, m.state.Record.Shown.LSN, false
 	m.offerNewcomer()
 	m.advance()
@@ -259,7 +263,7 @@ func (m *Machine) changeVoters(c ChangeVoters) {
 // offerNewcomer sends the newest committed record to the node that is to become a voter, now and
 // again with each heartbeat. The acknowledgement shows that the node is there.
 func (m *Machine) offerNewcomer() {
-	w, shown := &m.state.Leader.Writing, m.state.Record.Shown
+	w, shown := m.state.Writing, m.state.Record.Shown
 	if w.Change.Add.Node != "" && !w.Ready && m.inSync() && shown.LSN != (lsn.LSN{}) {
 		m.offer(w.Change.Add.Node, m.state.Leader.Term, &shown)
 	}
@@ -268,7 +272,7 @@ func (m *Machine) offerNewcomer() {
 // change writes the change of voters that is wanted, once the lease has followed the one before
 // (§15.8) and, for a voter that is added, once that has the newest record: §15.10.
 func (m *Machine) change() {
-	w := &m.state.Leader.Writing
+	w := m.state.writing()
 	if !m.leaseFollows() {
 		return
 	}
@@ -310,7 +314,8 @@ func (m *Machine) changeTo(voters Roster) {
 	if l.LeaseEnd == Never { // that of a sole voter has no end
 		l.LeaseEnd = m.state.Now.Add(m.cfg.Timing.Lease)
 	}
-	l.Writing.Kept, l.Writing.Bind = l.LeaseEnd, false
+	w := m.state.writing()
+	w.Kept, w.Bind = l.LeaseEnd, false
 	m.write(m.state.Record.Accepted.Value, voters)
 	m.renewLease()
 }
@@ -318,6 +323,6 @@ func (m *Machine) changeTo(voters Roster) {
 // leaseFollows reports whether the lease that the acknowledgements give under the present voters
 // ends no earlier than the one that was kept at the last change: §15.9.
 func (m *Machine) leaseFollows() bool {
-	l := m.state.Leader
-	return l.Writing.Kept == 0 || m.leaseFrom(&l.Support) >= l.Writing.Kept
+	kept := m.state.Writing.Kept
+	return kept == 0 || m.lease() >= kept
 }

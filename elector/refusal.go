@@ -24,12 +24,12 @@ func asked(asker NodeID, msg *Message) question {
 // answerAgain says yes to the voter that this node refused last for a leader, if it would
 // support it now that the leader has ceded or is proven dead.
 func (m *Machine) answerAgain() {
-	q := m.state.Refused
+	q := *m.state.Refused
 	if q.From == "" {
 		return
 	}
 	if a := m.weigh(q); a.WillVote {
-		m.state.Refused = question{}
+		m.state.Refused = &nobody.Refused
 		m.answer(q, a)
 	}
 }
@@ -39,5 +39,5 @@ func (m *Machine) answerAgain() {
 func (m *Machine) mayBeUnaware(msg *Message) bool {
 	bound := msg.Cause == scouting.CausePromise ||
 		msg.Cause == scouting.CauseLeader && msg.Leader == m.state.Turns.LastLeader
-	return m.state.Follower.LeaderDied && !msg.WillVote && bound && m.step() != 0
+	return m.state.Seek.LeaderDied && !msg.WillVote && bound && m.step() != 0
 }

@@ -237,6 +237,7 @@ func (s *script) step(in elector.Input) string {
 	s.steps++
 	refused := s.refused(in)
 	e := s.m.Step(s.now, entropyFor(s.random, s.steps), in)
+	require.False(s.t, s.m.Wastes(), "after %v", in)
 	state := s.m.State()
 	require.NoError(s.t, spec.Consistent(&state))
 	for _, m := range e.Messages {

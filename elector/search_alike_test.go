@@ -90,7 +90,6 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	}
 	s.Leader.SlowSince, s.Leader.Sequence = 0, 0
 	s.Follower.HintedLeader, s.Follower.HintedTerm = "", 0
-	s.Leader.Wanted, s.Leader.Priority = zero.Leader.Wanted, zero.Leader.Priority
 	if past(s.Climb.End, 0) {
 		s.Climb.From, s.Climb.End = 0, 0
 	}
@@ -131,15 +130,17 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 		s.Leader.Told = zero.Leader.Told
 	}
 	for v := range x.nodes {
-		if past(s.Leader.FitSince[v], elector.Time(x.timing.Promise())) {
-			s.Leader.FitSince[v] = 1
+		by := &s.By[v]
+		by.Wanted, by.Priority = 0, 0
+		by.Echo = 0 // nobody asks for a proof
+		if past(by.FitSince, elector.Time(x.timing.Promise())) {
+			by.FitSince = 1
 		}
-		for _, at := range []*elector.Time{
-			&s.Leader.Support[v], &s.Candidate.Ballot.Support[v], &s.Leader.Reaffirm.Support[v],
-		} {
-			if past(*at, lease) {
-				*at = 0
-			}
+		if !x.names() { // nobody names a successor
+			by.FitSince = 0
+		}
+		if past(by.Support, lease) {
+			by.Support = 0
 		}
 	}
 	if !x.inTurn() {
@@ -148,7 +149,6 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	if !x.names() { // nobody names a successor
 		s.Turns.LedLast = false
 		s.Leader.MayStand, s.Leader.LacksQuorum, s.Leader.Settled = 0, 0, 0
-		s.Leader.FitSince = zero.Leader.FitSince
 	}
 }
 
@@ -166,8 +166,7 @@ func times(s *elector.State) []*elector.Time {
 		&s.Leader.Writing.Kept,
 	}
 	for v := range maxVoters {
-		all = append(all, &s.Leader.Support[v], &s.Candidate.Ballot.Support[v],
-			&s.Leader.Reaffirm.Support[v], &s.Leader.FitSince[v])
+		all = append(all, &s.By[v].Support, &s.By[v].FitSince)
 	}
 	return all
 }

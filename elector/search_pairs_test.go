@@ -154,7 +154,7 @@ func (s *follows) real() *pair.Follower {
 // after takes over what has become of that end.
 func (s *follows) after(f *pair.Follower) {
 	v := reflect.ValueOf(f).Elem()
-	s.term, s.others = termIn(v, ours), termIn(v, theirs) != 0
+	s.term, s.others = termIn(f, ours), termIn(f, theirs) != 0
 	s.revision, s.taken = small8(v.FieldByName("revision")), v.FieldByName("sequence").Uint() == newest
 	s.read, s.readAt = small8(v.FieldByName("read")), ageOf(v.FieldByName("readAt"))
 	s.heard = ageOf(v.FieldByName("heard"))
@@ -163,12 +163,13 @@ func (s *follows) after(f *pair.Follower) {
 func small8(v reflect.Value) uint8 { return uint8(v.Uint()) }
 
 // termIn is the term of an election in the set of an end; 0 if it is not there.
-func termIn(v reflect.Value, election string) uint8 {
-	m := reflect.Indirect(v.FieldByName("set").MapIndex(reflect.ValueOf(election)))
-	if !m.IsValid() {
-		return 0
+func termIn(set interface{ Follows(string, lsn.Term) bool }, election string) uint8 {
+	for term := lsn.Term(1); term < mostTerms; term++ {
+		if set.Follows(election, term) {
+			return uint8(term)
+		}
 	}
-	return uint8(m.FieldByName("term").Uint())
+	return 0
 }
 
 func (s *leads) real() *pair.Leader {
@@ -203,7 +204,7 @@ func (s *leads) real() *pair.Leader {
 
 func (s *leads) after(l *pair.Leader) {
 	v := reflect.ValueOf(l).Elem()
-	s.term, s.others = termIn(v, ours), termIn(v, theirs) != 0
+	s.term, s.others = termIn(l, ours), termIn(l, theirs) != 0
 	s.revision, s.counted = small8(v.FieldByName("revision")), ageOf(v.FieldByName("counted"))
 	for i := range s.early {
 		e := v.FieldByName("early").Index(i)

@@ -10,13 +10,14 @@ import (
 // standIn lets the node stand after d, in place of any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
 	m.disarm()
-	m.state.Follower.StandAt = m.state.Now.Add(d)
+	m.state.seek().StandAt = m.state.Now.Add(d)
 }
 
 // disarm forgets when to stand, and why then.
 func (m *Machine) disarm() {
-	f := m.state.Follower
-	f.StandAt, f.Discovering, f.Postponed, f.Ahead = 0, false, false, ""
+	if k := m.state.Seek; k != &nobody.Follower.seekState {
+		k.StandAt, k.Discovering, k.Postponed, k.Ahead = 0, false, false, ""
+	}
 }
 
 // mayStand reports whether this node may stand for election now, a pause left aside: §3.5.
@@ -31,7 +32,7 @@ func (m *Machine) paused() bool { return m.state.PauseEnd > m.state.Now }
 // keptBack reports whether a pause keeps this node from standing: §9.13.
 func (m *Machine) keptBack() bool {
 	s := &m.state
-	return m.paused() && !s.Turns.LedLast && s.Follower.SuccessorUntil <= s.Now
+	return m.paused() && !s.Turns.LedLast && s.Seek.SuccessorUntil <= s.Now
 }
 
 // stand opens an election. If this node is bound, it waits until it is free.
@@ -49,7 +50,7 @@ func (m *Machine) stand() {
 	term := m.nextTerm()
 	switch {
 	case m.crowded:
-		f.StandAt = s.Now
+		s.seek().StandAt = s.Now
 	case !term.Valid():
 		return // out of terms: nobody may propose one
 	case m.cfg.UnsafeNoScouting:
@@ -64,7 +65,7 @@ func (m *Machine) bound() Time { return max(m.state.EmbargoEnd, m.promise().Unti
 
 // retryStand lets a node stand in its turn if it waited only for the end of a promise.
 func (m *Machine) retryStand() {
-	if m.state.Role == Follower && m.state.Follower.Postponed {
+	if m.state.Role == Follower && m.state.Seek.Postponed {
 		m.standInTurn()
 	}
 }
@@ -79,11 +80,11 @@ func (m *Machine) nextTerm() lsn.Term {
 
 // openRound asks every voter whether it would vote for this node: §3.8.
 func (m *Machine) openRound(term lsn.Term) {
-	f := m.state.Follower
-	f.HintedLeader, f.HintedTerm = "", 0
-	m.state.Record.Newer = newer{}
-	f.Round = scouting.Open(m.draw(), term, m.set.self)
-	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
+	k := m.state.seek()
+	k.HintedLeader, k.HintedTerm = "", 0
+	m.setNewer(newer{})
+	k.Round = scouting.Open(m.draw(), term, m.set.self)
+	k.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
 	if m.hasRecord() { // §15.4
 		m.scout(AllMembers)
 	} else {
@@ -98,7 +99,7 @@ func (m *Machine) openRound(term lsn.Term) {
 
 // scout asks one member, or all.
 func (m *Machine) scout(member NodeID) {
-	r := &m.state.Follower.Round
+	r := &m.state.Seek.Round
 	m.send(member, &Message{
 		Kind: ElectionScouting, Term: m.state.Term,
 		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.state.Priority,
@@ -109,12 +110,12 @@ func (m *Machine) scout(member NodeID) {
 // onElectionScoutingResponse counts an answer to the open round. From an answer to another round
 // it learns only the term to exceed. §3.9, §8.3
 func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg *Message) {
-	f := m.state.Follower
+	k := m.state.Seek // it is owned while a round is open
 	voter, counts := m.genuine(from, identity)
 	if !msg.WillVote {
 		m.learn(from, msg)
 	}
-	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) {
+	if m.state.Role != Follower || !k.Round.Answers(msg.Round, msg.ProposedTerm) {
 		return
 	}
 	m.noteNewer(from, msg)
@@ -124,8 +125,8 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg
 	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
 	if !a.WillVote {
 		// §3.13: the hint is for status only, and never a reason not to scout.
-		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.HintedTerm {
-			f.HintedLeader, f.HintedTerm = msg.Leader, msg.LeaderTerm
+		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= k.HintedTerm {
+			k.HintedLeader, k.HintedTerm = msg.Leader, msg.LeaderTerm
 		}
 		// §3.12: if the next round cannot ask for a term that is high enough, it would get the
 		// same no at once, again and again.
@@ -134,23 +135,23 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, identity Identity, msg
 		}
 	}
 	if m.mayBeUnaware(msg) {
-		f.Unaware = f.Unaware.With(voter)
+		k.Unaware = k.Unaware.With(voter)
 	}
-	f.Round.Record(voter, a)
+	k.Round.Record(voter, a)
 	m.decideRound()
 }
 
 // decideRound acts on the open round as soon as it is won or lost.
 func (m *Machine) decideRound() {
-	f := m.state.Follower
-	r := &f.Round
+	k := m.state.Seek
+	r := &k.Round
 	switch {
 	case r.Yes.Count() >= m.set.quorum: // §3.10
 		m.becomeCandidate(r.ProposedTerm)
-	case m.outOfReach(r.Yes, r.No&^f.Unaware):
+	case m.outOfReach(r.Yes, r.No&^k.Unaware):
 		m.scoutingFailed()
 	case m.outOfReach(r.Yes, r.No): // §3.15: some of the noes may become a yes
-		f.RoundEnd = min(f.RoundEnd, m.state.Now.Add(m.step()))
+		k.RoundEnd = min(k.RoundEnd, m.state.Now.Add(m.step()))
 	}
 }
 
@@ -167,7 +168,7 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 func (m *Machine) scoutingFailed() {
 	m.state.Turns.failed()
 	wait := m.randomWait()
-	if retry, ok := m.state.Follower.Round.RetryAfter(m.set.quorum); ok {
+	if retry, ok := m.state.Seek.Round.RetryAfter(m.set.quorum); ok {
 		// A voter that refuses says when to ask again, but must not make this node ask all the time.
 		least := max(m.state.Turns.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
 		wait = min(wait, max(m.cfg.Timing.stretch(min(retry, maxTimer)), least)+m.turn())
@@ -178,6 +179,7 @@ func (m *Machine) scoutingFailed() {
 }
 
 func (m *Machine) closeRound() {
-	f := m.state.Follower
-	f.Round, f.RoundEnd, f.Unaware = scouting.Round{}, 0, 0
+	if k := m.state.Seek; k != &nobody.Follower.seekState {
+		k.Round, k.RoundEnd, k.Unaware = scouting.Round{}, 0, 0
+	}
 }

@@ -12,41 +12,24 @@ import (
 // role's part, which is zero in all other roles.
 type State struct {
 	Common
-	Follower  followerState
-	Candidate candidateState
-	Leader    leaderState
-}
-
-// state is State as a machine keeps it: it has memory for the part of its role alone, since a
-// process may have a hundred thousand machines. The other parts are those of nobody, which are zero
-// for ever.
-type state struct {
-	Common
-	Follower  *followerState
-	Candidate *candidateState
-	Leader    *leaderState
-}
-
-// nobody has the parts of the roles that a machine is not in.
-var nobody State
-
-// part makes the part of the role, and takes away all others.
-func (s *state) part() {
-	s.Follower, s.Candidate, s.Leader = &nobody.Follower, &nobody.Candidate, &nobody.Leader
-	switch s.Role {
-	case Follower:
-		s.Follower = &followerState{}
-	case Candidate:
-		s.Candidate = &candidateState{}
-	case Leader:
-		s.Leader = &leaderState{}
+	Rare
+	Record   recordState
+	Refused  question
+	Follower struct {
+		followerState
+		seekState
 	}
+	Candidate candidateState
+	Leader    struct {
+		leaderState
+		Writing writing
+	}
+	By [scouting.MaxVoters]voterState // zero unless CANDIDATE or LEADER
 }
 
 // Common is the part of a State that does not depend on the role.
 type Common struct {
-	Now  Time
-	Role Role
+	Now Time
 
 	Term        lsn.Term // highest voted in, proposed or followed; never goes down
 	Durable     lsn.Term // highest term known to be reserved on disk
@@ -56,30 +39,31 @@ type Common struct {
 	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
 
-	Climb      climb
 	Turns      turns
 	Promise    promise
-	Refused    question
 	Ceded      scouting.Voters // gave up Term: it follows no heartbeat of theirs in that term
-	CededOut   NodeID          // likewise; the newest that is none of its voters
-	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // those to which a link is up
+	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
+	// HeldUntil is until when it gives up nobody for silence, because it was held up: §7.12.
+	HeldUntil Time
+	Priority  int // Config.Priority, or what replaced it
 
-	Tuned Tuned // of the newest leader; zero for none
-
+	Role     Role
 	Unable   bool // the application cannot lead here
 	Prepares bool // it is prepared before it leads ...
 	Cold     bool // ... and is not yet
-	RestEnd  Time // until when it does not stand; 0 for no rest
+	Leaving  bool // LEADER told to stop: it leaves when it leads no more
+}
+
+// Rare is the part of a State that is zero most of the time, whatever the role.
+type Rare struct {
+	Climb    climb
+	CededOut NodeID // gave up Term, as those of Ceded; the newest that is none of its voters
+	Tuned    Tuned  // of the newest leader; zero for none
+	RestEnd  Time   // until when it does not stand; 0 for no rest
 	// PauseEnd is the end of the pause, in which leadership stays where it is; 0 for none.
 	PauseEnd Time
-	// HeldUntil is until when it gives up nobody for silence, because it was held up: §7.12.
-	HeldUntil Time
-	Priority  int  // Config.Priority, or what replaced it
-	Leaving   bool // LEADER told to stop: it leaves when it leads no more
-
 	Takeover attempts
-	Record   recordState
 }
 
 // promise binds the node to vote for nobody except To before Until. The zero promise binds
@@ -113,7 +97,10 @@ type followerState struct {
 	SayAt    Time   // when the next one is due, with news for a leader whose pair carries; 0: never
 	Echoed   uint64 // sequence of the heartbeat that the newest acknowledgement echoed ...
 	EchoedAt Time   // ... and when its leader sent that
+}
 
+// seekState is what only a FOLLOWER has that looks for a leader.
+type seekState struct {
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
 
@@ -144,25 +131,30 @@ type leaderState struct {
 	Since       Time     // send time of the proposal that elected it: no echo is older
 	Sequence    uint64   // of the newest broadcast
 	BroadcastAt Time
-	Period      time.Duration                     // of the broadcasts
-	Wanted      [scouting.MaxVoters]time.Duration // by voter, the period of its newest ack; 0 for none
-	SlowSince   Time                              // since when a longer one would do; 0: it would not
+	Period      time.Duration // of the broadcasts
+	SlowSince   Time          // since when a longer one would do; 0: it would not
 	LeaseEnd    Time
-	Support     support
-	Covered     bool                      // beats speak for this leader to all members: §16
-	Told        asserted                  // in the newest heartbeat to all
-	MayStand    scouting.Voters           // whose newest ack said that it may stand
-	Cold        scouting.Voters           // whose newest ack said that it is not prepared
-	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum
-	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
-	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open
-	RaisedAt    Time                      // when it last raised its term to re-affirm itself; 0: never
-	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
-	Settled     scouting.Voters           // voters whose embargo after a start is over: §9.6
-	Working     bool                      // the application's guarded work is held
+	Told        asserted        // in the newest heartbeat to all
+	MayStand    scouting.Voters // whose newest ack said that it may stand
+	Cold        scouting.Voters // whose newest ack said that it is not prepared
+	LacksQuorum scouting.Voters // whose newest ack said that it reaches no quorum
+	Settled     scouting.Voters // voters whose embargo after a start is over: §9.6
+	Covered     bool            // beats speak for this leader to all members: §16
+	Working     bool            // the application's guarded work is held
+	RaisedAt    Time            // when it last raised its term to re-affirm itself; 0: never
+	Reaffirm    ballot          // the proposal of a higher term; zero if none is open
 	Handover    Handover
-	Writing     writing
 	Confirm     confirming
+}
+
+// voterState is what a CANDIDATE or LEADER knows of one voter.
+type voterState struct {
+	Support  Time          // when the newest proposal or heartbeat was sent that it acked; 0 for none
+	Echo     Time          // the same of heartbeats alone, in which beats have no say
+	Wanted   time.Duration // the period of its newest ack; 0 for none
+	FitSince Time          // since when it is fit without a break; 0 if it is not
+	Met      Identity      // that it has shown, while the record lacks it
+	Priority int32         // from its newest ack; saturated
 }
 
 // ballot is the tally of one proposal. The zero ballot is closed.
@@ -171,7 +163,6 @@ type ballot struct {
 	Sent    bool // answers count; it is not sent before the term is durable
 	SentAt  Time // when it was first sent
 	Yes, No scouting.Voters
-	Support support // of a CANDIDATE; a LEADER's votes go to its own
 }
 
 // become is the one place where the role changes. It clears what belonged to the old
@@ -180,7 +171,7 @@ func (m *Machine) become(r Role, why Reason, peer NodeID) {
 	s := &m.state
 	from, elected := s.Role, s.Candidate.Ballot.Term
 	s.Role = r
-	s.part()
+	s.part(len(m.set.voters))
 	if r == Leader {
 		s.Leader.Term = elected
 	}
@@ -191,7 +182,7 @@ func (m *Machine) become(r Role, why Reason, peer NodeID) {
 func (m *Machine) transition(from Role, why Reason, peer NodeID) {
 	m.eff.Transitions = append(m.eff.Transitions, Transition{
 		From: from, To: m.state.Role, Reason: why,
-		Term: m.leadershipTerm(), Leader: m.perceivedLeader(), Peer: peer,
+		Term: m.leadershipTerm(), Leader: m.Leader(), Peer: peer,
 	})
 }
 
@@ -202,12 +193,15 @@ func (m *Machine) enterTerm(t lsn.Term) {
 		return
 	}
 	m.state.Term = t
-	m.state.Vote, m.state.Ceded, m.state.CededOut = "", 0, ""
+	m.state.Vote, m.state.Ceded = "", 0
+	if m.state.CededOut != "" {
+		m.state.rare().CededOut = ""
+	}
 	m.reserve()
 }
 
-// perceivedLeader is the leader that this node is or follows; "" for none.
-func (m *Machine) perceivedLeader() NodeID {
+// Leader is the leader that this node is or follows; "" for none.
+func (m *Machine) Leader() NodeID {
 	if m.state.Role == Leader {
 		return m.cfg.Self
 	}
@@ -266,11 +260,11 @@ func (m *Machine) Status() Status {
 	s := &m.state
 	p := m.promise()
 	st := Status{
-		Role: s.Role, Term: m.leadershipTerm(), Leader: m.perceivedLeader(),
-		HintedLeader: s.Follower.HintedLeader, AwaitedLeader: s.Follower.AwaitedLeader,
+		Role: s.Role, Term: m.leadershipTerm(), Leader: m.Leader(),
+		HintedLeader: s.Seek.HintedLeader, AwaitedLeader: s.Follower.AwaitedLeader,
 		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
 		PromisedTo: p.To, PromiseEnd: p.Until,
-		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
+		Scouting: s.Seek.Round.IsOpen(), StandAt: s.Seek.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: min(m.set.quorum, len(m.set.voters)),
 		Able: m.mayStand(), Cold: s.Cold, Successor: s.Turns.Heir,
 		RestEnd: s.RestEnd, Handover: s.Leader.Handover,
@@ -289,6 +283,20 @@ func (m *Machine) Status() Status {
 		st.Supporters, st.Successor = m.names(m.supports), m.heir()
 	}
 	return st
+}
+
+// Brief is the part of Status that takes no memory, for those who look at very many machines.
+type Brief struct {
+	Role   Role
+	Term   lsn.Term
+	Leader NodeID
+	Quorum int
+}
+
+// Brief returns the part of Status, as of the last step.
+func (m *Machine) Brief() Brief {
+	return Brief{m.state.Role, m.leadershipTerm(), m.Leader(),
+		min(m.set.quorum, len(m.set.voters))}
 }
 
 // names returns the voters that satisfy has, sorted.

@@ -54,7 +54,7 @@ func (m *Machine) ineligible(voter int) error {
 		return errNotCandidate
 	case l.LacksQuorum.Has(voter):
 		return errShort
-	case m.hasRecord() && !m.hasStored(voter) && !l.Writing.Before.Has(voter): // §15.11
+	case m.hasRecord() && !m.hasStored(voter) && !m.state.Writing.Before.Has(voter): // §15.11
 		return errBehind
 	}
 	return nil
@@ -76,14 +76,15 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	if msg.MayStand {
 		l.MayStand = l.MayStand.With(voter)
 	}
+	by := &m.state.By[voter]
 	switch {
 	case !msg.MayStand || short:
-		l.FitSince[voter] = 0
-	case lapsed || l.FitSince[voter] == 0:
-		l.FitSince[voter] = m.state.Now
+		by.FitSince = 0
+	case lapsed || by.FitSince == 0:
+		by.FitSince = m.state.Now
 	}
 	m.noteSettled(voter)
-	l.Priority[voter] = saturate(msg.Priority)
+	by.Priority = saturate(msg.Priority)
 }
 
 // saturate bounds a priority to what the leader's state has room for.
@@ -100,7 +101,7 @@ func (m *Machine) best(among func(voter int) bool) NodeID {
 		if m.ineligible(i) != nil || !among(i) {
 			continue
 		}
-		r := scouting.Rank{Priority: int(l.Priority[i]), Node: id}
+		r := scouting.Rank{Priority: int(m.state.By[i].Priority), Node: id}
 		suited := 0
 		switch {
 		case !l.Settled.Has(i) || m.hasRecord() && !m.hasStored(i):
@@ -162,11 +163,12 @@ func (m *Machine) considerHandover() {
 	// not make leadership flap.
 	own := saturate(s.Priority)
 	to := m.best(func(voter int) bool {
-		since := l.FitSince[voter]
-		return l.Priority[voter] > own && since != 0 && s.Now >= since.Add(wait)
+		by := &s.By[voter]
+		since := by.FitSince
+		return by.Priority > own && since != 0 && s.Now >= since.Add(wait)
 	})
 	if to != "" {
-		s.Takeover.At = s.Now
+		s.rare().Takeover.At = s.Now
 		m.askTarget(to, handoverTakeover)
 	}
 }

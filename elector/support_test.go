@@ -32,11 +32,11 @@ func TestQuorumAtIsASort(t *testing.T) {
 }
 
 func TestAckKeepsTheNewest(t *testing.T) {
-	var s support
-	require.True(t, s.ack(1, 10, 5, 20))
-	require.True(t, s.ack(1, 7, 5, 20), "an older message is acked late")
-	require.Equal(t, Time(10), s[1])
-	require.False(t, s.ack(1, 4, 5, 20), "before the leadership")
-	require.False(t, s.ack(1, 21, 5, 20), "in the future")
-	require.Equal(t, Time(10), s[1])
+	m := &Machine{state: state{Common: Common{Now: 20}, By: make([]voterState, 2)}}
+	require.True(t, m.ack(1, 10, 5))
+	require.True(t, m.ack(1, 7, 5), "an older message is acked late")
+	require.Equal(t, Time(10), m.state.By[1].Support)
+	require.False(t, m.ack(1, 4, 5), "before the leadership")
+	require.False(t, m.ack(1, 21, 5), "in the future")
+	require.Equal(t, Time(10), m.state.By[1].Support)
 }

@@ -17,8 +17,8 @@ func (m *Machine) tuned(in Tuned) {
 	if !sound { // §14.5
 		return
 	}
-	m.state.Tuned = in
-	f, w := m.state.Follower, &m.watch
+	m.state.rare().Tuned = in
+	f, w := m.state.Follower, m.watch
 	if f.Leader != in.Peer || f.Leader != w.leader || f.LeaderTerm != w.term {
 		return
 	}
@@ -57,7 +57,7 @@ func (m *Machine) notePeriod(voter int, wanted time.Duration) {
 		return
 	}
 	l := m.state.Leader
-	l.Wanted[voter] = max(wanted, 0)
+	m.state.By[voter].Wanted = max(wanted, 0)
 	if p := m.cfg.Timing.possible(wanted); wanted > 0 && p < l.Period {
 		l.Period, l.SlowSince = p, 0
 		l.BroadcastAt = min(l.BroadcastAt, m.nextBroadcast())
@@ -88,12 +88,12 @@ func (m *Machine) slowDown() {
 // fastest is the shortest period that a follower heard lately needs, or the longest possible one if
 // none says what it needs.
 func (m *Machine) fastest() time.Duration {
-	l, t := m.state.Leader, &m.cfg.Timing
+	t := &m.cfg.Timing
 	heard := m.state.Now.Add(-2 * t.Inactivity())
 	p := t.HeartbeatBroadcast
 	for voter := range m.set.voters {
-		if wanted := l.Wanted[voter]; wanted != 0 && l.Support[voter] > heard {
-			p = min(p, t.possible(wanted))
+		if by := &m.state.By[voter]; by.Wanted != 0 && by.Support > heard {
+			p = min(p, t.possible(by.Wanted))
 		}
 	}
 	return p

@@ -16,16 +16,19 @@ type turns struct {
 	Failed     uint8         // attempts to be elected that failed since there was a leader
 }
 
-// follow notes a heartbeat of a leader, and whom it names.
-func (t *turns) follow(leader, heir NodeID) {
-	t.LastLeader, t.Heir, t.LedLast, t.Failed = leader, heir, false, 0
+// reset notes who leads, and whom that node names.
+func (t *turns) reset(leader, heir NodeID, leads bool) {
+	t.LastLeader, t.Heir, t.LedLast, t.Failed = leader, heir, leads, 0
 }
-
-// lead notes that this node leads.
-func (t *turns) lead() { t.LastLeader, t.Heir, t.LedLast, t.Failed = "", "", true, 0 }
 
 // failed notes an attempt that failed.
 func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }
+
+// LastLeader is the leader that this node followed last; "" for none, or if it has led since.
+func (m *Machine) LastLeader() NodeID { return m.state.Turns.LastLeader }
+
+// RoundTrip is that of the newest Measured; 0 if there was none.
+func (m *Machine) RoundTrip() time.Duration { return m.state.Turns.RoundTrip }
 
 // TripToMajority returns the value for Measured: the round trip to the farthest of the nearest
 // voters that form a majority together with this one, or 0 if none is known. So one slow voter does
@@ -70,7 +73,7 @@ func (m *Machine) backOff() {
 func (m *Machine) standInTurn() {
 	end := max(m.bound(), m.state.Now)
 	m.standIn(end.Sub(m.state.Now) + m.turn())
-	m.state.Follower.Postponed = end > m.state.Now
+	m.state.seek().Postponed = end > m.state.Now
 }
 
 // randomWait is uniform in [0, MaxRandomWait] or, if the node goes by turns, in a window that
@@ -84,7 +87,7 @@ func (m *Machine) randomWait() time.Duration {
 	}
 	// §9.14: where the leader named a successor ahead, that goes first after a crash, too.
 	first := t.Heir == m.cfg.Self && t.Failed == 0 && m.step() == 0
-	if first || m.state.Now < m.state.Follower.SuccessorUntil {
+	if first || m.state.Now < m.state.Seek.SuccessorUntil {
 		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
 	}
 	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
@@ -116,3 +119,6 @@ func (m *Machine) heir() NodeID {
 	}
 	return ""
 }
+
+// LedLast reports whether this node led, and has followed nobody since.
+func (m *Machine) LedLast() bool { return m.state.Turns.LedLast }

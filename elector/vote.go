@@ -12,13 +12,13 @@ func (m *Machine) stance() scouting.Stance {
 	return scouting.Stance{
 		Self:        scouting.Rank{Priority: s.Priority, Node: m.cfg.Self},
 		Term:        m.floor(),
-		Leader:      m.perceivedLeader(),
+		Leader:      m.Leader(),
 		PromisedTo:  p.To,
 		PromiseLeft: p.Until.Sub(s.Now),
 		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
 		Record:      s.Record.Accepted.LSN,
 		// §4.5: a node that cannot win its round must not refuse one that can.
-		Scouting: s.Role == Follower && s.Follower.Round.IsOpen() && m.reach() >= m.set.quorum,
+		Scouting: s.Role == Follower && s.Seek.Round.IsOpen() && m.reach() >= m.set.quorum,
 	}
 }
 
@@ -55,7 +55,8 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	a := m.weigh(q)
 	m.answer(q, a)
 	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
-		m.state.Refused = q
+		refused := q
+		m.state.Refused = &refused
 	}
 }
 
@@ -79,7 +80,7 @@ func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message
 		Kind: kind, Term: m.floor(), ProposedTerm: proposed,
 		WillVote: a.WillVote, Cause: a.Cause, RetryAfter: a.RetryAfter,
 	}
-	if leader := m.perceivedLeader(); !a.WillVote && leader != "" {
+	if leader := m.Leader(); !a.WillVote && leader != "" {
 		reply.Leader, reply.LeaderTerm = leader, m.leadershipTerm()
 	}
 	return reply

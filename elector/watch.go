@@ -28,10 +28,10 @@ type quality struct {
 
 // silentAt is when the leader that sent this heartbeat is given up if no other one comes: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
-	w := &m.watch
-	if w.leader != from || w.term != msg.Term {
-		w.leader, w.term, w.Detector = from, msg.Term, m.cfg.newDetector(msg)
+	if m.watch.leader != from || m.watch.term != msg.Term {
+		m.watch = m.cfg.newWatch(from, msg)
 	}
+	w := m.watch
 	detection := m.detection(from, msg.Period)
 	nfde, ok := w.Detector.(*detector.NFDE)
 	if ok {
@@ -67,20 +67,20 @@ func (m *Message) heartbeat() detector.Heartbeat {
 	}
 }
 
-// newDetector returns the detector that the configuration selects. NFD-E needs a leader that
-// says its period.
-func (c *resolved) newDetector(msg *Message) detector.Detector {
+// newWatch returns the detector that the configuration selects. NFD-E needs a leader that says its
+// period. The miss count learns nothing, so one serves for all.
+func (c *resolved) newWatch(leader NodeID, msg *Message) *watch {
 	if c.asksQuality() && msg.Period > 0 {
-		return detector.NewNFDE(c.QoS.Detect)
+		return &watch{leader, msg.Term, detector.NewNFDE(c.QoS.Detect)}
 	}
 	if c.Phi == (detector.PhiConfig{}) {
-		return detector.MissCount(c.Timing.HeartbeatMissCount)
+		return &c.counts
 	}
 	phi, err := detector.NewPhi(c.Phi)
 	if err != nil {
 		panic(err) // New has validated it
 	}
-	return phi
+	return &watch{leader, msg.Term, phi}
 }
 
 // suspected is to be called when the leader is given up for its silence.

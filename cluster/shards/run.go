@@ -136,7 +136,10 @@ func (r *runner) refresh() {
 
 // watch follows who leads, until ctx ends or something fails.
 func (r *runner) watch(events *cluster.Subscription) error {
-	tick := time.NewTicker(look)
+	// Nodes look one after the other, so that each knows what those before it hand over: they may shun
+	// different nodes, and plan differently then.
+	turn := time.Duration(uint64(cluster.Rendezvous(r.cfg.Prefix, r.self)) % uint64(look))
+	tick := time.NewTimer(turn)
 	defer tick.Stop()
 	r.lookAround()
 	for {
@@ -158,6 +161,7 @@ func (r *runner) watch(events *cluster.Subscription) error {
 			}
 		case <-tick.C:
 			r.lookAround()
+			tick.Reset(look)
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		}

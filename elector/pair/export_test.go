@@ -2,6 +2,7 @@ package pair
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -19,11 +20,7 @@ func (f *Follower) Clone() *Follower {
 // Clone returns a leader that shares nothing mutable with l.
 func (l *Leader) Clone() *Leader {
 	c := *l
-	c.set, c.order = make(map[string]*mirrored, len(l.set)), make([]*mirrored, len(l.order))
-	for i, m := range l.order {
-		o := *m
-		c.order[i], c.set[m.group] = &o, &o
-	}
+	c.set, c.order = maps.Clone(l.set), slices.Clone(l.order)
 	return &c
 }
 
@@ -43,12 +40,7 @@ func (f *Follower) Counts() [2]uint64 { return [2]uint64{f.sequence, f.read} }
 func (f *Follower) ForgetBeats() { f.sequence = 0 }
 
 // Term is the term in which an election is followed, as far as was read; 0 if it is not.
-func (l *Leader) Term(group string) lsn.Term {
-	if m := l.set[group]; m != nil {
-		return m.term
-	}
-	return 0
-}
+func (l *Leader) Term(group string) lsn.Term { return l.of(group).term }
 
 // Revision is that of the newest change that was read.
 func (l *Leader) Revision() uint64 { return l.revision }

@@ -23,7 +23,7 @@ type Follower struct {
 }
 
 type followed struct {
-	term     lsn.Term
+	term     lsn.Term // 0 if it is not followed
 	observes bool
 }
 
@@ -33,14 +33,17 @@ func NewFollower() *Follower { return &Follower{set: map[string]followed{}} }
 // Join takes an election into the set, in the term of its leader: §16.1. The caller sends the
 // change, if there is one. The node must have promised and acknowledged before, or observe.
 func (f *Follower) Join(group string, term lsn.Term, observes bool) (c Change, changed bool) {
-	old, had := f.set[group]
-	now := followed{term, observes}
-	if had && old == now {
+	old, now := f.set[group], followed{term, observes}
+	if old == now {
 		return Change{}, false
+	}
+	what := Join
+	if observes {
+		what = Observe
 	}
 	f.hash += now.hash(group) - old.hash(group)
 	f.set[group] = now
-	return f.change(Change{What: now.what(), Group: group, Term: term}), true
+	return f.change(Change{What: what, Group: group, Term: term}), true
 }
 
 // Leave takes an election out: §16.2. The caller has written down what the pair promised for it
@@ -102,25 +105,21 @@ func (f *Follower) Heard() elector.Time { return f.heard }
 // Groups are the names of the elections of the set, sorted.
 func (f *Follower) Groups() []string { return slices.Sorted(maps.Keys(f.set)) }
 
+// Follows reports whether an election is in the set, with that term.
+func (f *Follower) Follows(group string, term lsn.Term) bool { return f.set[group].term == term }
+
 // Len is the number of elections of the set.
 func (f *Follower) Len() int { return len(f.set) }
 
-func (m followed) what() What {
-	if m.observes {
-		return Observe
-	}
-	return Join
-}
-
 // hash is what one election adds to the hash of a set; 0 for an election that is not in it.
-func (m followed) hash(group string) uint64 {
-	if m.term == 0 {
+func (f followed) hash(group string) uint64 {
+	if f.term == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(group)) // never fails
-	sum := h.Sum64() ^ uint64(m.term)*0x9e3779b97f4a7c15
-	if m.observes {
+	sum := h.Sum64() ^ uint64(f.term)*0x9e3779b97f4a7c15
+	if f.observes {
 		sum ^= 1 << 63
 	}
 	return sum * 0xbf58476d1ce4e5b9

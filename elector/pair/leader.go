@@ -11,9 +11,9 @@ import (
 // some moment: only changes that were read from the link move it (§16.8), never this end's
 // elections.
 type Leader struct {
-	set      map[string]*mirrored
-	order    []*mirrored // for Look
-	looked   int         // where Look goes on
+	set      map[string]int32 // where in order, by group
+	order    []mirrored
+	looked   int // where Look goes on
 	revision uint64
 	hash     uint64
 	sequence uint64       // of the newest beat
@@ -28,35 +28,37 @@ type mirrored struct {
 	followed
 
 	group string
-	index int // in order
 }
 
 // NewLeader returns the end of a new session.
-func NewLeader() *Leader { return &Leader{set: map[string]*mirrored{}} }
+func NewLeader() *Leader { return &Leader{set: map[string]int32{}} }
 
 // Read takes the next change of the followed set from the link. It takes none if one before was
 // lost or repeated, and the result is false: then the other end must begin anew (Begin).
 func (l *Leader) Read(c Change) bool {
-	m, next := l.set[c.Group], c.Revision == l.revision+1
+	at, known := l.set[c.Group]
+	next := c.Revision == l.revision+1
 	switch {
 	case c.What == Empty && c.Revision > l.revision:
-		l.set, l.order, l.hash = map[string]*mirrored{}, nil, 0
-	case !next || (c.What == Leave) != (c.Term == 0) || c.What == Leave && m == nil:
+		l.set, l.order, l.hash = map[string]int32{}, nil, 0
+	case !next || (c.What == Leave) != (c.Term == 0) || c.What == Leave && !known:
 		return false
 	case c.What == Join, c.What == Observe:
-		if m == nil {
-			m = &mirrored{group: c.Group, index: len(l.order)}
-			l.set[c.Group], l.order = m, append(l.order, m)
+		if !known {
+			at = int32(len(l.order))
+			l.set[c.Group], l.order = at, append(l.order, mirrored{group: c.Group})
 		}
+		m := &l.order[at]
 		l.hash -= m.hash(m.group)
 		m.followed = followed{c.Term, c.What == Observe}
 		l.hash += m.hash(m.group)
 	case c.What == Leave:
-		l.hash -= m.hash(m.group)
-		last := l.order[len(l.order)-1]
-		l.order[m.index], last.index = last, m.index
-		l.order[len(l.order)-1] = nil
-		l.order = l.order[:len(l.order)-1]
+		last := len(l.order) - 1
+		l.hash -= l.order[at].hash(c.Group)
+		l.order[at] = l.order[last]
+		l.set[l.order[at].group] = at
+		l.order[last] = mirrored{}
+		l.order = l.order[:last]
 		delete(l.set, c.Group)
 	}
 	l.revision = c.Revision
@@ -106,7 +108,7 @@ func (l *Leader) Acked(a Ack) bool {
 // leads in term: §16.4. It is 0 if there is none, or the other node does not follow in that term,
 // or only observes.
 func (l *Leader) Support(group string, term lsn.Term) elector.Time {
-	if m := l.set[group]; m == nil || m.term != term || m.observes {
+	if f := l.of(group); f.term == 0 || f != (followed{term, false}) {
 		return 0
 	}
 	return l.counted
@@ -117,14 +119,20 @@ func (l *Leader) Counted() elector.Time { return l.counted }
 
 // Follows reports whether the other node follows an election in that term, as far as was read.
 func (l *Leader) Follows(group string, term lsn.Term) bool {
-	m := l.set[group]
-	return m != nil && m.term == term
+	return term != 0 && l.of(group).term == term
 }
 
 // Observes reports whether the other node follows an election without a vote.
 func (l *Leader) Observes(group string) bool {
-	m := l.set[group]
-	return m != nil && m.observes
+	return l.of(group).observes
+}
+
+// of is how the other node follows an election; zero if it does not.
+func (l *Leader) of(group string) (f followed) {
+	if at, known := l.set[group]; known {
+		f = l.order[at].followed
+	}
+	return f
 }
 
 // Len is the number of elections of the mirror. Without any no beat needs to be sent.

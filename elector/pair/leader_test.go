@@ -34,4 +34,6 @@ func TestAnAckWaitsForAllChangesUpToItsRevision(t *testing.T) {
 	l.Count()
 	require.Equal(t, elector.Time(5), l.Counted())
 	require.False(t, l.Waits())
+	require.Zero(t, l.Support("y", 0), "nobody follows it")
+	require.False(t, l.Follows("y", 0))
 }

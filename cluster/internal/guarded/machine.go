@@ -17,23 +17,23 @@ import (
 // Machine is safe for concurrent use.
 type Machine struct {
 	watcher *Watcher
-	ask     func() // tells the driver that there are requests; it does not wait
+	ask     func() // tells the driver that there are requests
 	// leaseEnd is a copy of State.LeaseEnd, to be read without the lock.
 	leaseEnd atomic.Int64
 	shared   atomic.Pointer[Shared] // extends the lease; nil for none
 	lastID   atomic.Uint64
 
 	mu       sync.Mutex
-	inner    *leadership.Machine
-	holder   holder
+	inner    leadership.Machine
+	holder   *holder         // nil for nobody
 	requests []elector.Input // to the elector
 	ended    error
-	deadline *Timer[*Machine] // the watcher's lock guards it
+	deadline Timer[*Machine] // the watcher's lock guards it
 }
 
 // holder is the present campaign or leadership, until it is released.
 type holder struct {
-	id    leadership.ID // 0 for nobody
+	id    leadership.ID
 	over  chan struct{} // closed when its leadership is over
 	apply Apply
 }
@@ -42,12 +42,10 @@ type holder struct {
 // call the machine. It gets values, because a pointer would cost an allocation in every step.
 type Apply func(leadership.Effects, leadership.State)
 
-// New returns a machine whose deadlines w watches. It calls ask when there are requests, under a
+// Init makes a machine whose deadlines w watches. It calls ask when there are requests, under a
 // lock: ask must neither wait nor call the machine.
-func New(cfg leadership.Config, w *Watcher, ask func()) *Machine {
-	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg)}
-	m.deadline = NewTimer(m)
-	return m
+func (m *Machine) Init(cfg leadership.Config, w *Watcher, ask func()) {
+	m.watcher, m.ask, m.inner, m.deadline.Owner = w, ask, *leadership.New(cfg), m
 }
 
 // Shared is the end of a lease that the leaderships of many elections have in common. Set and End
@@ -87,6 +85,13 @@ func (m *Machine) State() leadership.State {
 	return m.inner.State()
 }
 
+// Overdue reports whether guarded work goes on although its leadership is over.
+func (m *Machine) Overdue() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inner.State().Phase == leadership.Overdue
+}
+
 // Ended is why the election has ended on this node; nil while it is open.
 func (m *Machine) Ended() error {
 	m.mu.Lock()
@@ -108,7 +113,7 @@ func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
 	if e := m.advance(now, in); e.Refused == in.ID {
 		return nil, e.Refusal
 	}
-	m.holder = holder{in.ID, make(chan struct{}), apply}
+	m.holder = &holder{in.ID, make(chan struct{}), apply}
 	return m.holder.over, leadership.NotRefused
 }
 
@@ -213,8 +218,8 @@ func (m *Machine) step(now elector.Time, in leadership.Input) leadership.Effects
 	for _, in := range e.Requests {
 		m.request(in)
 	}
-	m.watcher.arm(m.deadline, e.Wake)
-	if m.holder.id == 0 {
+	m.watcher.arm(&m.deadline, e.Wake)
+	if m.holder == nil {
 		return e
 	}
 	m.holder.apply(e, s)
@@ -222,7 +227,7 @@ func (m *Machine) step(now elector.Time, in leadership.Input) leadership.Effects
 		close(m.holder.over)
 	}
 	if s.ID != m.holder.id {
-		m.holder = holder{}
+		m.holder = nil
 	}
 	return e
 }

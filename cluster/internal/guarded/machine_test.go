@@ -12,7 +12,8 @@ import (
 
 // leads is a machine of a node that leads without a lease, and its campaign's leadership.
 func leads(t *testing.T) (m *Machine, id leadership.ID, over <-chan struct{}) {
-	m = New(leadership.Config{MayStand: true}, NewWatcher(clock.Process()), func() {})
+	m = &Machine{}
+	m.Init(leadership.Config{MayStand: true}, NewWatcher(clock.Process()), func() {})
 	id = m.NewID()
 	over, refused := m.Campaign(leadership.Campaign{ID: id},
 		func(leadership.Effects, leadership.State) {})

@@ -6,19 +6,16 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// Timer is when something is due for its owner. It is made by NewTimer.
+// Timer is when something is due for its owner.
 type Timer[Owner any] struct {
 	Owner Owner
 	At    elector.Time
 
-	index int // in its queue; -1 if it is in none
+	place int // in its queue, from 1; 0 if it is in none
 }
 
-// NewTimer returns a timer that is in no queue.
-func NewTimer[Owner any](o Owner) *Timer[Owner] { return &Timer[Owner]{Owner: o, index: -1} }
-
 // Set reports whether the timer is in a queue.
-func (t *Timer[Owner]) Set() bool { return t.index >= 0 }
+func (t *Timer[Owner]) Set() bool { return t.place > 0 }
 
 // Queue holds timers, the earliest first, so that one alarm serves several elections. It is not
 // safe for concurrent use.
@@ -26,20 +23,17 @@ type Queue[Owner any] []*Timer[Owner]
 
 // Set changes when t is due, and puts it into the queue if it is not there.
 func (q *Queue[Owner]) Set(t *Timer[Owner], at elector.Time) {
-	if t.At = at; t.index < 0 {
+	if t.At = at; !t.Set() {
 		heap.Push(q, t)
 	} else {
-		heap.Fix(q, t.index)
+		heap.Fix(q, t.place-1)
 	}
 }
-
-// Remove takes out a timer that is in the queue.
-func (q *Queue[Owner]) Remove(t *Timer[Owner]) { heap.Remove(q, t.index) }
 
 // Drop takes out a timer if it is in the queue.
 func (q *Queue[Owner]) Drop(t *Timer[Owner]) {
 	if t.Set() {
-		q.Remove(t)
+		heap.Remove(q, t.place-1)
 	}
 }
 
@@ -57,7 +51,7 @@ func (q Queue[Owner]) Due(by elector.Time) (due []*Timer[Owner]) {
 		due = append(due, q[0])
 	}
 	for i := 0; i < len(due); i++ { // what is due later than its parent in the heap follows it
-		for child := 2*due[i].index + 1; child <= 2*due[i].index+2 && child < len(q); child++ {
+		for child := 2*due[i].place - 1; child <= 2*due[i].place && child < len(q); child++ {
 			if q[child].At <= by {
 				due = append(due, q[child])
 			}
@@ -71,14 +65,14 @@ func (q Queue[Owner]) Len() int           { return len(q) }
 func (q Queue[Owner]) Less(i, j int) bool { return q[i].At < q[j].At }
 func (q Queue[Owner]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
+	q[i].place, q[j].place = i+1, j+1
 }
 
 // Push is for package heap.
 func (q *Queue[Owner]) Push(x any) {
 	t := x.(*Timer[Owner])
-	t.index = len(*q)
 	*q = append(*q, t)
+	t.place = len(*q)
 }
 
 // Pop is for package heap.
@@ -86,6 +80,6 @@ func (q *Queue[Owner]) Pop() any {
 	last := (*q)[len(*q)-1]
 	(*q)[len(*q)-1] = nil
 	*q = (*q)[:len(*q)-1]
-	last.index = -1
+	last.place = 0
 	return last
 }

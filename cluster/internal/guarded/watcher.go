@@ -91,7 +91,7 @@ func (w *Watcher) due() (due []*Machine, next elector.Time) {
 	defer w.mu.Unlock()
 	for w.queue.Next() <= now {
 		due = append(due, w.queue[0].Owner)
-		w.queue.Remove(w.queue[0])
+		w.queue.Drop(w.queue[0])
 	}
 	return due, w.queue.Next()
 }

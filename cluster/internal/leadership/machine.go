@@ -38,8 +38,7 @@ type Config struct {
 
 // State is what a machine remembers.
 type State struct {
-	Phase Phase
-	ID    ID // who waits, or holds the leadership; 0 in Idle
+	ID ID // who waits, or holds the leadership; 0 in Idle
 
 	Term     lsn.Term     // that the node leads; 0 if it does not lead
 	LeaseEnd elector.Time // until when the node may say that it leads; 0 if it does not lead
@@ -47,13 +46,14 @@ type State struct {
 	// from then on it never becomes later.
 	Deadline elector.Time
 
-	OnDemand bool   // the node stands only while somebody campaigns or holds a leadership
 	Unfit    string // why the application is not fit to lead; "" if it is
-	MayStand bool   // the node is to stand
-	Stood    bool   // it was to stand at some time
 	Priority int    // the newest
-	Able     bool   // what the elector was told
-	Resigned bool   // no campaign may follow the present leadership
+	Phase    Phase
+	OnDemand bool // the node stands only while somebody campaigns or holds a leadership
+	MayStand bool // the node is to stand
+	Stood    bool // it was to stand at some time
+	Able     bool // what the elector was told
+	Resigned bool // no campaign may follow the present leadership
 	Closed   bool
 }
 
@@ -62,14 +62,20 @@ func (s *State) Wanted() bool { return !s.OnDemand || s.Phase != Idle }
 
 // Machine is the life of the leaderships of one election.
 type Machine struct {
-	cfg   Config
-	state State
-	eff   Effects
+	margin, spare time.Duration // Config.Margin and Config.Lease
+	state         State
+}
+
+// step is a step of a machine, and what it asks for.
+type step struct {
+	*Machine
+
+	eff Effects
 }
 
 // New returns a machine that is Idle. The elector counts as able, as a new one is.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, state: State{
+	return &Machine{margin: cfg.Margin, spare: cfg.Lease, state: State{
 		OnDemand: cfg.AwaitCampaign, MayStand: cfg.MayStand, Stood: cfg.MayStand,
 		Priority: cfg.Priority, Able: true,
 	}}
@@ -84,51 +90,51 @@ func (m *Machine) Lease() (lsn.Term, elector.Time) { return m.state.Term, m.stat
 // Step tells the machine that in happened at the given time, and returns what to do
 // about it.
 func (m *Machine) Step(now elector.Time, in Input) Effects {
-	m.eff = Effects{}
-	if s := &m.state; s.Phase >= Serving {
-		m.eff.Holder = s.ID
-		m.eff.Deadline = s.Deadline
+	st := step{Machine: m}
+	if s := &st.state; s.Phase >= Serving {
+		st.eff.Holder = s.ID
+		st.eff.Deadline = s.Deadline
 	}
 	switch in := in.(type) {
 	case Campaign:
-		m.campaign(now, in)
+		st.campaign(now, in)
 	case GiveUp:
-		m.expire(now) // if the lease has ended, that is why
-		if m.state.Phase == Serving && m.state.ID == in.ID {
-			m.stop(elector.Resigned, elector.Never)
+		st.expire(now) // if the lease has ended, that is why
+		if st.state.Phase == Serving && st.state.ID == in.ID {
+			st.stop(elector.Resigned, elector.Never)
 		}
 	case Release:
-		if m.state.Phase != Idle && m.state.ID == in.ID {
-			m.release(now)
-			m.request(elector.Resign{Rest: in.Rest})
+		if st.state.Phase != Idle && st.state.ID == in.ID {
+			st.release(now)
+			st.request(elector.Resign{Rest: in.Rest})
 		}
 	case Resign:
-		m.resign()
+		st.resign()
 	case Fitness:
-		m.state.Unfit = in.Unfit
+		st.state.Unfit = in.Unfit
 	case Candidacy:
-		m.state.MayStand, m.state.Stood = in.MayStand, m.state.Stood || in.MayStand
+		st.state.MayStand, st.state.Stood = in.MayStand, st.state.Stood || in.MayStand
 	case Prefer:
-		m.state.Priority = in.Priority
-		m.request(elector.Prefer{Priority: in.Priority})
+		st.state.Priority = in.Priority
+		st.request(elector.Prefer{Priority: in.Priority})
 	case Close:
-		m.close(now, in.Abrupt)
+		st.close(now, in.Abrupt)
 	case Lease:
-		m.lease(now, in)
+		st.lease(now, in)
 	case StopWork:
-		m.stop(in.Why, in.By)
+		st.stop(in.Why, in.By)
 	case Lost:
-		m.lost(now, in.Why)
+		st.lost(now, in.Why)
 	}
-	m.expire(now)
-	m.updateEligible()
-	m.eff.Wake = m.wake()
-	return m.eff
+	st.expire(now)
+	st.updateEligible()
+	st.eff.Wake = st.wake()
+	return st.eff
 }
 
 // campaign begins a campaign. It is granted only after the elector has answered what is
 // requested here: the elector alone knows whether it is about to hand over.
-func (m *Machine) campaign(now elector.Time, in Campaign) {
+func (m *step) campaign(now elector.Time, in Campaign) {
 	s := &m.state
 	refusal := NotRefused
 	switch {
@@ -151,7 +157,7 @@ func (m *Machine) campaign(now elector.Time, in Campaign) {
 }
 
 // release ends what the present holder has.
-func (m *Machine) release(now elector.Time) {
+func (m *step) release(now elector.Time) {
 	s := &m.state
 	m.stop(elector.Resigned, elector.Never)
 	if s.Phase == Stopping {
@@ -160,7 +166,7 @@ func (m *Machine) release(now elector.Time) {
 	s.Phase, s.ID, s.Resigned, s.Deadline = Idle, 0, false, 0
 }
 
-func (m *Machine) resign() {
+func (m *step) resign() {
 	s := &m.state
 	s.OnDemand = true
 	if s.Phase == Waiting {
@@ -170,13 +176,13 @@ func (m *Machine) resign() {
 	m.request(elector.Resign{})
 }
 
-func (m *Machine) refuse(why Refusal) {
+func (m *step) refuse(why Refusal) {
 	m.eff.Refused, m.eff.Refusal = m.state.ID, why
 	m.state.Phase, m.state.ID = Idle, 0
 }
 
 // close ends the election. Work that goes on keeps the elector from handing over.
-func (m *Machine) close(now elector.Time, abrupt bool) {
+func (m *step) close(now elector.Time, abrupt bool) {
 	s := &m.state
 	s.Closed = true
 	if s.Phase == Waiting {
@@ -184,20 +190,20 @@ func (m *Machine) close(now elector.Time, abrupt bool) {
 	}
 	abrupt = abrupt && s.Phase.Working()
 	if abrupt {
-		m.stop(elector.Stopped, now.Add(m.cfg.Lease))
+		m.stop(elector.Stopped, now.Add(m.spare))
 	}
 	m.request(elector.Stop{Abrupt: abrupt})
 }
 
 // lease notes how far the elector leads, and grants the campaign that waits if there is
 // time for work.
-func (m *Machine) lease(now elector.Time, in Lease) {
+func (m *step) lease(now elector.Time, in Lease) {
 	s := &m.state
 	s.Term, s.LeaseEnd = in.Term, in.End
 	switch {
 	case s.Phase == Serving:
 		m.setDeadline(in.End)
-	case s.Phase == Waiting && !in.Pending && !in.Handover && now.Add(m.cfg.Margin) < in.End:
+	case s.Phase == Waiting && !in.Pending && !in.Handover && now.Add(m.margin) < in.End:
 		s.Phase = Serving
 		m.eff.Granted, m.eff.Holder = s.ID, s.ID
 		m.setDeadline(in.End)
@@ -207,7 +213,7 @@ func (m *Machine) lease(now elector.Time, in Lease) {
 
 // lost ends work that was not told to stop before, at once. Work that was told has until
 // its deadline, unless it has none.
-func (m *Machine) lost(now elector.Time, why elector.Reason) {
+func (m *step) lost(now elector.Time, why elector.Reason) {
 	s := &m.state
 	s.Term, s.LeaseEnd = 0, 0
 	if s.Phase == Serving || s.Phase == Stopping && s.Deadline == elector.Never {
@@ -218,9 +224,9 @@ func (m *Machine) lost(now elector.Time, why elector.Reason) {
 
 // expire tells the work to stop when its lease is about to end, and ends it at its
 // deadline: it can do so however late the elector learns of it.
-func (m *Machine) expire(now elector.Time) {
+func (m *step) expire(now elector.Time) {
 	s := &m.state
-	if s.Phase == Serving && now >= s.Deadline.Add(-m.cfg.Margin) {
+	if s.Phase == Serving && now >= s.Deadline.Add(-m.margin) {
 		m.stop(elector.LeaseExpired, elector.Never)
 	}
 	if s.Phase == Stopping && now >= s.Deadline {
@@ -230,7 +236,7 @@ func (m *Machine) expire(now elector.Time) {
 }
 
 // stop tells the work to stop by its deadline, and that by the given time at the latest.
-func (m *Machine) stop(why elector.Reason, by elector.Time) {
+func (m *step) stop(why elector.Reason, by elector.Time) {
 	s := &m.state
 	if !s.Phase.Working() {
 		return
@@ -243,20 +249,20 @@ func (m *Machine) stop(why elector.Reason, by elector.Time) {
 }
 
 // end ends the leadership: the elector waits for its work no longer.
-func (m *Machine) end(now elector.Time) {
+func (m *step) end(now elector.Time) {
 	m.state.Phase = Overdue
 	m.setDeadline(min(m.state.Deadline, now))
 	m.eff.Over = true
 	m.request(elector.Guard{})
 }
 
-func (m *Machine) setDeadline(at elector.Time) {
+func (m *step) setDeadline(at elector.Time) {
 	m.state.Deadline, m.eff.Deadline = at, at
 }
 
 // updateEligible tells the elector whether this node is to stand. A node whose work goes
 // on although it should have stopped must not stand.
-func (m *Machine) updateEligible() {
+func (m *step) updateEligible() {
 	s := &m.state
 	if able := s.MayStand && s.Wanted() && s.Unfit == "" && s.Phase != Overdue; able != s.Able {
 		s.Able = able
@@ -264,12 +270,12 @@ func (m *Machine) updateEligible() {
 	}
 }
 
-func (m *Machine) request(in elector.Input) { m.eff.Requests = append(m.eff.Requests, in) }
+func (m *step) request(in elector.Input) { m.eff.Requests = append(m.eff.Requests, in) }
 
-func (m *Machine) wake() elector.Time {
+func (m *step) wake() elector.Time {
 	switch s := &m.state; {
 	case s.Phase == Serving && s.Deadline != elector.Never:
-		return s.Deadline.Add(-m.cfg.Margin)
+		return s.Deadline.Add(-m.margin)
 	case s.Phase == Stopping:
 		return s.Deadline
 	}

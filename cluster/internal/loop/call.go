@@ -179,8 +179,8 @@ func (l *Loop) atLeader(
 	var doubt, why error // whether it was done; why it is asked again
 	for {
 		leader, err := ask(ctx, l, func(d *Driver) (elector.NodeID, error) {
-			if err := e.Ended(); err != nil || e.g.follows != "" {
-				return e.g.follows, err
+			if err := e.Ended(); err != nil || e.g.machine.Leader() != "" {
+				return e.g.machine.Leader(), err
 			}
 			return "", fmt.Errorf("%w: no leader is known%s", errWaiting, d.missing(e.g))
 		})
@@ -207,7 +207,7 @@ func (l *Loop) atLeader(
 		select { // what ended is found above
 		case <-time.After(askAgain):
 		case <-ctx.Done():
-		case <-e.Gone:
+		case <-e.Gone.Done():
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (l *Loop) call(
 	}
 	for {
 		soon, cancel := context.WithTimeout(ctx, askAfter)
-		r, err := await(soon, l, a.reply, e.Gone)
+		r, err := await(soon, l, a.reply, e.Gone.Done())
 		again := err != nil && soon.Err() != nil && ctx.Err() == nil
 		cancel()
 		switch {
@@ -445,7 +445,7 @@ func (l *Loop) fetch(
 		d.coming = append(d.coming, c)
 		d.pull(c, d.Now())
 	})
-	value, err := await(ctx, l, c.call, e.Gone)
+	value, err := await(ctx, l, c.call, e.Gone.Done())
 	if err != nil {
 		l.later(func(d *Driver) { d.forget(c) })
 		err = fmt.Errorf("%w: %w", errWaiting, err)

@@ -28,8 +28,9 @@ type silences struct {
 // it has heard within half a lease. That alone proves nothing, since that leader may have lost its
 // quorum.
 func (d *Driver) draws(g *group, e *event) bool {
-	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.follows || g.Config.UnsafeNoScouting ||
-		g.Config.UnsafeQuorum || !slices.Contains(g.machine.Electorate(), e.from) {
+	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.machine.Leader() ||
+		g.Config.UnsafeNoScouting || g.Config.UnsafeQuorum ||
+		!slices.Contains(g.machine.Electorate(), e.from) {
 		return false
 	}
 	now := d.Now()
@@ -57,7 +58,7 @@ func (d *Driver) noteSilence(g *group, peer elector.NodeID) {
 	}
 	s.count++
 	if g.silences == nil {
-		g.silences = map[elector.NodeID]silences{}
+		g.own().silences = map[elector.NodeID]silences{}
 	}
 	g.silences[peer] = s
 	if s.count >= manySilences {

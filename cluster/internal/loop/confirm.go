@@ -34,7 +34,7 @@ func (l *Loop) Confirm(ctx context.Context, e *Election) error {
 		if err := cmp.Or(e.Ended(), d.refuseOlder()); err != nil {
 			return err
 		}
-		w := &e.g.confirms
+		w := &e.g.own().confirms
 		w.waiting = slices.DeleteFunc(w.waiting, func(c *confirm) bool { return c.ctx.Err() != nil })
 		w.waiting = append(w.waiting, c)
 		d.stepRequests(e.g)
@@ -43,7 +43,7 @@ func (l *Loop) Confirm(ctx context.Context, e *Election) error {
 	if err != nil {
 		return err
 	}
-	proof, err := await(ctx, l, c.done, e.Gone)
+	proof, err := await(ctx, l, c.done, e.Gone.Done())
 	if err != nil {
 		return err
 	}

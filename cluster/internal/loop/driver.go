@@ -53,6 +53,9 @@ type Driver struct {
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
 
+	savesLed   bool // the disk writes which elections this node led last ...
+	ledChanged bool // ... and others have changed since
+
 	leaving bool          // the node is being closed
 	rested  time.Duration // the node's age when the driver began to wait for the next event
 	awake   elector.Time  // when the driver began with what it does now
@@ -64,7 +67,8 @@ const ordered = true
 
 func newDriver(c *common, m Mesh) *Driver {
 	return &Driver{
-		common: c, Mesh: m, lobby: newLobby(),
+		common: c, Mesh: m,
+		lobby:  lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
@@ -154,9 +158,13 @@ func (d *Driver) handle(e *event) {
 		return
 	}
 	g := d.groups[e.group]
-	if g != nil {
+	if g == nil {
+		g = d.invite(e)
+	} else {
 		g.guest.heard = true
-	} else if g = d.invite(e); g == nil {
+	}
+	if g == nil || g.Gone.happened() {
+		d.absent(e)
 		return
 	}
 	d.received(g, e)
@@ -255,9 +263,9 @@ func (d *Driver) bringUpToDate(g *group) {
 //  10. Join the followed set of the leader's session, or leave it. Let a leader be quiet to whom
 //     nobody has to be told by heartbeats that it leads.
 func (d *Driver) stepOnce(g *group, in elector.Input) {
-	now, entropy, ledIn := d.Now(), d.Hooks.Entropy(), g.leadTerm
-	d.Recorder.Step(g.Name, g.Config, in)
-	g.machine.SetCrowded(d.crowded(g))
+	now, entropy, ledIn, followed := d.Now(), d.Hooks.Entropy(), g.leadTerm, g.machine.Leader()
+	d.Recorder.Step(g.Name, g.Election == d.first, g.Config, in)
+	g.machine.SetCrowded(d.attempts >= attemptsAtOnce && !g.attempts)
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
 		d.showStep(g, in, &e)
@@ -268,10 +276,10 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 	}
 	watched := d.watchLease(g)
 	if g.tick.Set() { // it was not left
-		d.ticks.Set(g.tick, e.Wake)
+		d.ticks.Set(&g.tick, e.Wake)
 	}
-	d.report(g, &e)
-	d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
+	d.report(g, &e, followed)
+	d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd(), followed)
 	if e.Persist != (elector.Terms{}) {
 		d.persister.request(g.Name, store.Durable{
 			Terms: e.Persist, Record: e.Accept, Value: g.value(e.Accept.Value),
@@ -281,20 +289,21 @@ func (d *Driver) stepOnce(g *group, in elector.Input) {
 		d.accepted(g, e.Accept.LSN)
 	}
 	covered := d.send(g, &e)
-	if hasStopped(&e) {
+	if n := len(e.Transitions); n > 0 && e.Transitions[n-1].To == elector.Dormant {
 		d.leave(g)
 	}
 	if len(e.Transitions) > 0 {
-		d.noteLed()
+		d.noteLed(g)
 	}
 	g.noteSuccession()
 	g.showRecord(&e)
 	g.signalConfirmed()
 	g.signalHandoverEnd()
+	g.trim()
 	joined := slices.Clone(e.Joined) // the next step reuses it
 	d.noteLeads(g, ledIn)
 	d.noteLoud(g)
-	d.noteAttempt(g)
+	d.noteAttempt(g, now)
 	d.pair(g)
 	switch {
 	case !watched, g.busy() && g.machine.Quiet(): // nobody watches the lease, or a request waits
@@ -346,20 +355,13 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	case elector.Died:
 		s.In = in
 	case elector.Carry:
-		if !g.pairing.Observes { // who observes promises nothing
+		if !g.observes { // who observes promises nothing
 			s.In = in
 		}
 	case elector.Persisted:
 		s.In = in
 	}
 	d.Hooks.Stepped(s)
-}
-
-// hasStopped reports whether a step ended the election on this node.
-func hasStopped(e *elector.Effects) bool {
-	return slices.ContainsFunc(e.Transitions, func(t elector.Transition) bool {
-		return t.To == elector.Dormant
-	})
 }
 
 // onPersisted runs on the persister's goroutine.

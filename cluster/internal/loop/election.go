@@ -20,29 +20,29 @@ import (
 // Election is one election of a node, as goroutines other than the driver's use it. It is safe for
 // concurrent use.
 type Election struct {
-	*guarded.Machine
+	guarded.Machine
 
 	Name      string
 	Config    *elector.Config // without the priority; elections of one configuration share it
 	Priority  int             // as configured
 	Sequencer lsn.Sequencer
-	Gone      chan struct{} // closed when this node takes no part in it any more
-	Stood     chan struct{} // closed once this node is a candidate, or was one
+	Gone      signal // this node takes no part in it any more
+	Stood     signal // this node is a candidate, or was one
 
 	common     *common
 	recorded   atomic.Pointer[Recorded]
 	succession atomic.Pointer[Succession]
 
-	candidacy sync.Mutex  // guards the next two fields
+	workEnd atomic.Pointer[WorkEnd]
+	g       *group // for the driver only
+
+	fitness   sync.Mutex  // guards the next three fields
+	unfit     *[2]string  // why this node is not fit, by Judge; "" if it is; nil: it is
 	voter     bool        // this node is one of the voters, as far as it knows
 	candidate bool        // it is to stand, whenever it is a voter
-	dropped   atomic.Bool // the driver forgets it once it has ended
-	workEnd   atomic.Pointer[WorkEnd]
-	fitness   sync.Mutex  // guards unfit
-	unfit     [2]string   // why this node is not fit, by Judge; "" if it is
 	waits     bool        // it is in the list waiting, whose lock guards this field
+	dropped   atomic.Bool // the driver forgets it once it has ended
 	quiet     atomic.Bool // the driver wants to know of the next LSN that is issued
-	g         *group      // for the driver only
 }
 
 // WorkEnd tells of guarded work that ended by itself. It is immutable.
@@ -55,42 +55,65 @@ type WorkEnd struct {
 // group is the part of an election that only the driver may touch.
 type group struct {
 	*Election
+	*rare // nothingRare, or memory of its own: see own
 
 	machine    *elector.Machine
-	durable    *store.Durable         // on disk when it was opened; nil once it has been entered
-	tick       *guarded.Timer[*group] // when the machine wants its next tick
+	durable    *store.Durable        // on disk when it was opened; nil once it has been entered
+	tick       guarded.Timer[*group] // when the machine wants its next tick
 	guest      guest
 	class      *class
-	told       int             // how much of Driver.news it was told
-	session    *session        // in whose followed set it is; nil if in none
-	pairing    elector.Pairing // for whom it is there
-	carried    bool            // beats speak for the leader
-	attempts   bool            // a round or ballot is open
-	inLine     bool            // it waits for those of others
-	heard      elector.Time    // the newest beat that the machine knows
-	acks       uint64          // how many of Driver.acks the machine knows
-	lease      *lease          // that it shares; nil if it does not lead, or is not quiet
-	leaseAt    int             // its place there
-	loudAt     int             // its place in Driver.loud, from 1; 0: it is not there
-	putOff     elector.Time    // the tick that HeldUp has put off
-	leadTerm   lsn.Term        // the term that this node leads in; 0 if it does not lead
-	issued     lsn.LSN         // the newest issued LSN that the machine knows
-	since      time.Time       // time of the newest transition, by the wall clock
-	leaderMeta string          // the Meta of follows
+	told       int          // how much of Driver.news it was told
+	session    *session     // in whose followed set it is; nil if in none
+	pairTerm   lsn.Term     // of the leadership for which it is there ...
+	observes   bool         // ... and that this node has no vote
+	carried    bool         // beats speak for the leader
+	attempts   bool         // a round or ballot is open
+	inLine     bool         // it waits for those of others
+	heard      elector.Time // the newest beat that the machine knows
+	acks       uint64       // how many of Driver.acks the machine knows
+	lease      *lease       // that it shares; nil if it does not lead, or is not quiet
+	leaseAt    int32        // its place there
+	loudAt     int32        // its place in Driver.loud, from 1; 0: it is not there
+	putOff     elector.Time // the tick that HeldUp has put off
+	leadTerm   lsn.Term     // the term that this node leads in; 0 if it does not lead
+	issued     uint64       // counter of the newest issued LSN of that term that the machine knows
+	since      int64        // time of the newest transition, in Unix nanoseconds; 0 before the first
+	leaderMeta string       // the Meta of the leader
 	measure    measure.Election
-	roundTrip  time.Duration               // to a majority, as the machine knows it; 0 if unknown
-	follows    elector.NodeID              // the leader after the newest transition
-	followed   elector.NodeID              // the newest leader that it knew
-	drawnBy    elector.NodeID              // follows, if it drew this node from another; see draws
-	silences   map[elector.NodeID]silences // by voter
-	changes    []*change                   // of voters, that wait; the first one is under way
-	writes     []*write                    // values that wait to be written
-	writing    *write                      // the newest that was written, until its fate is known
-	newest     lsn.LSN                     // of the record that was accepted last
-	values     map[[32]byte][]byte         // of the accepted and the committed record, by hash
-	offers     map[elector.NodeID]*offering
-	confirms   confirms
-	handovers  []chan bool // of the callers that wait; gets whether this node leads
+}
+
+// rare is what few groups need at a time. All others share nothingRare.
+type rare struct {
+	drawnBy   elector.NodeID              // the leader, if it drew this node from another; see draws
+	silences  map[elector.NodeID]silences // by voter
+	changes   []*change                   // of voters, that wait; the first one is under way
+	writes    []*write                    // values that wait to be written
+	writing   *write                      // the newest that was written, until its fate is known
+	newest    lsn.LSN                     // of the record that was accepted last
+	values    map[[32]byte][]byte         // of the accepted and the committed record, by hash
+	offers    map[elector.NodeID]*offering
+	confirms  confirms
+	handovers []chan bool // of the callers that wait; gets whether this node leads
+}
+
+// nothingRare is zero for ever.
+var nothingRare = &rare{}
+
+// own makes the memory of what is rare, before any of it is written.
+func (g *group) own() *rare {
+	if g.rare == nothingRare {
+		g.rare = &rare{}
+	}
+	return g.rare
+}
+
+// trim gives that memory back once it is not needed.
+func (g *group) trim() {
+	if r := g.rare; r != nothingRare && r.drawnBy == "" && r.silences == nil && !g.busy() &&
+		r.writing == nil && r.newest == (lsn.LSN{}) && r.values == nil && r.offers == nil &&
+		len(r.confirms.asked) == 0 {
+		g.rare = nothingRare
+	}
 }
 
 // Setup says how a node takes part in an election.
@@ -108,23 +131,22 @@ func (l *common) newElection(name string, s Setup) (*Election, error) {
 	}
 	machine := class.machine.Another(s.Elector.Priority)
 	e := &Election{
-		Name: name, Config: &class.Config, Priority: s.Elector.Priority, Gone: make(chan struct{}),
-		Stood: closed, common: l,
+		Name: name, Config: &class.Config, Priority: s.Elector.Priority, common: l,
 	}
 	e.voter, e.candidate = machine.MayVote(), !s.Elector.NotCandidate
 	mayStand := e.voter && e.candidate
-	if !mayStand {
-		e.Stood = make(chan struct{})
+	if mayStand {
+		e.Stood.happen()
 	}
-	e.Machine = guarded.New(leadership.Config{
+	e.Init(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
 		Priority: e.Priority, Margin: s.StopMargin, Lease: e.Config.Timing.Lease,
-	}, l.watcher, func() { l.waiting.add(e) })
+	}, l.watcher, e.ask)
 	e.g = &group{
-		Election: e, class: class, machine: machine,
-		measure: measure.NewElection(e.Config.Timing.Lease),
+		Election: e, rare: nothingRare, class: class, machine: machine,
+		measure: measure.Election{Lease: e.Config.Timing.Lease},
 	}
-	e.g.tick = guarded.NewTimer(e.g)
+	e.g.tick.Owner = e.g
 	return e, nil
 }
 
@@ -135,9 +157,6 @@ type class struct {
 
 	machine *elector.Machine // not to be stepped
 }
-
-// closed is a channel for what has happened already.
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // classOf returns the class of a configuration. The error is that of elector.New.
 func (l *common) classOf(c elector.Config) (*class, error) {
@@ -163,10 +182,13 @@ func (l *common) classOf(c elector.Config) (*class, error) {
 func (e *Election) NextLSN() (lsn.LSN, error) {
 	n, err := e.Sequencer.Next()
 	if err == nil && e.quiet.Load() && e.quiet.CompareAndSwap(true, false) {
-		e.common.waiting.add(e)
+		e.ask()
 	}
 	return n, err
 }
+
+// ask tells the driver that there are requests.
+func (e *Election) ask() { e.common.waiting.add(e) }
 
 // Leading reports whether the lease is valid at this moment.
 func (e *Election) Leading() bool { return e.common.Now() < e.LeaseEnd() }
@@ -176,24 +198,24 @@ func (e *Election) promise() time.Duration { return e.Config.Timing.Promise() }
 
 // IsVoter reports whether this node is one of the voters, as far as it knows.
 func (e *Election) IsVoter() bool {
-	e.candidacy.Lock()
-	defer e.candidacy.Unlock()
+	e.fitness.Lock()
+	defer e.fitness.Unlock()
 	return e.voter
 }
 
 // SetCandidate says whether this node is to stand whenever it is a voter. It returns whether it was
 // to stand before, or why the election has ended.
 func (e *Election) SetCandidate(candidate bool) (before bool, err error) {
-	e.candidacy.Lock()
-	defer e.candidacy.Unlock()
+	e.fitness.Lock()
+	defer e.fitness.Unlock()
 	e.candidate = candidate
 	return e.stand()
 }
 
 // setVoter says whether this node is one of the voters.
 func (e *Election) setVoter(voter bool) {
-	e.candidacy.Lock()
-	defer e.candidacy.Unlock()
+	e.fitness.Lock()
+	defer e.fitness.Unlock()
 	if e.voter != voter {
 		e.voter = voter
 		_, _ = e.stand() // of an election that has ended it does not matter
@@ -205,7 +227,7 @@ func (e *Election) stand() (before bool, err error) {
 	may := e.voter && e.candidate
 	was, err := e.Change(leadership.Candidacy{MayStand: may})
 	if may && !was.Stood && err == nil {
-		close(e.Stood)
+		e.Stood.happen()
 	}
 	return was.MayStand, err
 }
@@ -224,8 +246,15 @@ const (
 func (e *Election) SetFit(by Judge, unfit string) (before string, err error) {
 	e.fitness.Lock()
 	defer e.fitness.Unlock()
-	before, e.unfit[by] = e.unfit[by], unfit
-	all := slices.DeleteFunc(slices.Clone(e.unfit[:]), func(s string) bool { return s == "" })
+	var why [2]string
+	if e.unfit != nil {
+		why = *e.unfit
+	}
+	before, why[by] = why[by], unfit
+	all := slices.DeleteFunc(slices.Clone(why[:]), func(s string) bool { return s == "" })
+	if e.unfit = nil; len(all) > 0 {
+		e.unfit = &why
+	}
 	_, err = e.Change(leadership.Fitness{Unfit: strings.Join(all, "; ")})
 	return before, err
 }
@@ -237,25 +266,24 @@ func (e *Election) SetFit(by Judge, unfit string) (before string, err error) {
 // the driver's inbox is full.
 func (l *Loop) SetHealth(unfit string, patience time.Duration) {
 	l.health.Store(&unfit)
-	l.later(func(d *Driver) { d.applyHealth(false) })
+	l.later(func(d *Driver) { d.tellAll(applyHealth) })
 	if unfit != "" {
-		time.AfterFunc(patience, func() { l.later(func(d *Driver) { d.applyHealth(true) }) })
+		time.AfterFunc(patience, func() {
+			l.later(func(d *Driver) { d.tellAll(applyHealthToLeader) })
+		})
 	}
 }
 
-// applyHealth passes on the newest result of the probes, where it counts by now.
-func (d *Driver) applyHealth(leadersToo bool) {
-	unfit := d.health.Load()
-	for _, name := range sortedKeys(d.groups) {
-		g := d.groups[name]
-		if *unfit == "" || g.leadTerm == 0 || leadersToo || g.unfit[Probes] != "" {
-			_, _ = g.SetFit(Probes, *unfit) // of an election that has ended it does not matter
-		}
+// applyHealth passes on the newest result of the probes, if it counts by now.
+func applyHealth(d *Driver, g *group) {
+	if *d.health.Load() == "" || g.leadTerm == 0 || g.unfit != nil && g.unfit[Probes] != "" {
+		applyHealthToLeader(d, g)
 	}
 }
 
-// inTurn reports whether nodes stand by rank and round trips.
-func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
+func applyHealthToLeader(d *Driver, g *group) {
+	_, _ = g.SetFit(Probes, *d.health.Load()) // of an election that has ended it does not matter
+}
 
 // WorkEnded tells of the work that ended by itself last.
 func (e *Election) WorkEnded() WorkEnd {
@@ -279,7 +307,7 @@ func (g *group) publish(e *elector.Effects) error {
 	}
 	var err error
 	if lease.Term != g.leadTerm {
-		g.leadTerm, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
+		g.leadTerm, g.issued = lease.Term, 0
 		if lease.Term == 0 {
 			g.Sequencer.End()
 		} else {
@@ -307,8 +335,11 @@ func lossReason(e *elector.Effects) elector.Reason {
 // enter begins this node's part in an election.
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
+	for _, s := range d.sessions { // where it was absent until now
+		d.leaveSet(s, g.Name)
+	}
 	g.told = d.toldBefore + len(d.news)
-	d.ticks.Set(g.tick, elector.Never)
+	d.ticks.Set(&g.tick, elector.Never)
 	if unfit := d.health.Load(); unfit != nil {
 		_, _ = g.SetFit(Probes, *unfit)
 	}
@@ -326,11 +357,11 @@ func (d *Driver) enter(g *group) {
 
 // leave cleans up after the end of an election on this node.
 func (d *Driver) leave(g *group) {
-	close(g.Gone)
+	g.Gone.happen()
 	d.expect(func(c *coming) bool { return c.g != g })
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
-		d.ticks.Remove(g.tick)
+		d.ticks.Drop(&g.tick)
 		d.forgetClosed(g)
 		d.closed[g.Name] = g
 		d.forgetReleased()

@@ -40,7 +40,7 @@ func (l *Loop) change(
 	err := l.Do(ctx, func(d *Driver) error { return d.begin(e.g, w) })
 	for err == nil {
 		short, cancel := context.WithTimeout(ctx, shortWait)
-		a, ended := await(short, l, w.done, e.Gone)
+		a, ended := await(short, l, w.done, e.Gone.Done())
 		goesOn := short.Err() != nil && ctx.Err() == nil
 		cancel()
 		if ended == nil && errors.Is(a.err, errHandsOver) {
@@ -73,7 +73,7 @@ func (d *Driver) begin(g *group, w *change) error {
 	if now != (elector.ChangeVoters{}) && now != d.input(w.VoterChange) {
 		return fmt.Errorf("%w: another change of voters is under way", ErrRefused)
 	}
-	g.changes = append(g.changes, w)
+	g.own().changes = append(g.changes, w)
 	d.stepRequests(g)
 	return nil
 }

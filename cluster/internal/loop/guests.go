@@ -7,14 +7,15 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 )
 
 // guest says that a message of a voter opened an election here: nobody on this node asked for it.
 type guest struct {
-	place  int          // in Driver.guests, counted from 1; 0 if it is no guest
-	heard  bool         // a message came since the last look
 	usedAt elector.Time // the newest look at which it was in use
-	idle   bool         // it is closed because it was not
+	place  int32        // in Driver.guests, counted from 1; 0 if it is no guest
+	heard  bool         // a message came since the last look
+	idle   bool         // it is closed because it was not used
 }
 
 // lobby is the part of the driver that has to do with opening and closing elections.
@@ -24,10 +25,6 @@ type lobby struct {
 	shut   map[string]elector.Time // until when messages do not open an election
 	looked int                     // the place among guests that was looked at last
 	later  func(func(*Driver))     // Loop.later, for other goroutines
-}
-
-func newLobby() lobby {
-	return lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}}
 }
 
 // shutTime is how long an election that was closed on this node is not opened by messages. They
@@ -75,6 +72,25 @@ func (d *Driver) invite(e *event) *group {
 	return nil
 }
 
+// mostAbsent is how many elections a followed set may have in addition to as many as this node has.
+const mostAbsent = 100_000
+
+// absent tells the leader of an election in which this node takes no part that it observes, §16.1:
+// otherwise each of very many leaders would send heartbeats for ever. One that heartbeats may open
+// later does not.
+func (d *Driver) absent(e *event) {
+	s := d.sessions[e.from]
+	_, invites := d.prefixed(e.group)
+	switch {
+	case s == nil, e.msg.Kind != elector.LeaderHeartbeat, invites && d.groups[e.group] == nil,
+		s.follows.Len() >= len(d.groups)+mostAbsent:
+		return
+	}
+	if c, changed := s.follows.Join(e.group, e.msg.Term, true); changed {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
+	}
+}
+
 // welcome opens an election as a guest. If the disk has to be read first, it returns nil, and the
 // message that asked for the election is lost: its sender repeats it.
 func (d *Driver) welcome(name string, s Setup) *group {
@@ -83,7 +99,7 @@ func (d *Driver) welcome(name string, s Setup) *group {
 		err = d.open(e, func() bool { return true }, func(err error) {
 			if err == nil {
 				d.guests = append(d.guests, e.g)
-				e.g.guest = guest{place: len(d.guests), usedAt: d.Now()}
+				e.g.guest = guest{place: int32(len(d.guests)), usedAt: d.Now()}
 			}
 		})
 	}
@@ -119,7 +135,7 @@ func (d *Driver) closeIdle() {
 		}
 		g := d.guests[d.looked]
 		switch {
-		case g.guest.heard, g.follows != "", g.leadTerm != 0, g.State().Phase != leadership.Idle:
+		case g.guest.heard, g.machine.Leader() != "", g.leadTerm != 0, g.State().Phase != leadership.Idle:
 			g.guest.heard, g.guest.usedAt = false, now
 		case now.Sub(g.guest.usedAt) >= d.GuestIdle:
 			g.guest.idle = true

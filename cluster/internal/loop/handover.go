@@ -96,7 +96,7 @@ func (l *Loop) handOver(
 		}
 		to, err := begin(d)
 		if err == nil {
-			e.g.handovers = append(e.g.handovers, end)
+			e.g.own().handovers = append(e.g.handovers, end)
 			e.g.signalHandoverEnd()
 		}
 		return to, err

@@ -39,7 +39,7 @@ func (d *Driver) noteLoud(g *group) {
 	switch loud := g.leadTerm != 0 && g.lease == nil && g.tick.Set(); {
 	case loud && g.loudAt == 0:
 		d.loud = append(d.loud, g)
-		g.loudAt = len(d.loud)
+		g.loudAt = int32(len(d.loud))
 	case !loud && g.loudAt != 0:
 		last := len(d.loud) - 1
 		d.loud[g.loudAt-1], d.loud[last].loudAt = d.loud[last], g.loudAt
@@ -61,7 +61,7 @@ func (d *Driver) share(g *group) bool {
 	l, now := d.leaseOf(g.class, voters, backers), d.Now() // once: an empty lease would ring for ever
 	if l == nil {
 		l = &lease{class: g.class, voters: voters, backers: backers, shared: &guarded.Shared{}}
-		l.timer = guarded.NewTimer[ringer](l)
+		l.timer = &guarded.Timer[ringer]{Owner: l}
 		l.end = l.backed(g)
 		l.shared.Set(l.end)
 		if l.end > now {
@@ -72,7 +72,7 @@ func (d *Driver) share(g *group) bool {
 	if l.end <= now {
 		return false
 	}
-	g.lease, g.leaseAt = l, len(l.members)
+	g.lease, g.leaseAt = l, int32(len(l.members))
 	l.members = append(l.members, g)
 	g.Share(l.shared)
 	return true
@@ -136,7 +136,7 @@ func (l *lease) ring(d *Driver, _ elector.Time) {
 	for len(l.members) > 0 {
 		g := l.members[len(l.members)-1]
 		l.remove(d, g)
-		d.ticks.Set(g.tick, now)
+		d.ticks.Set(&g.tick, now)
 	}
 }
 

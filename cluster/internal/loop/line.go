@@ -1,18 +1,16 @@
 package loop
 
+import "github.com/bmqelect/bmqelect/elector"
+
 // attemptsAtOnce, §16.10, is how many elections of this node try to get a leader at a time: a
 // round or a ballot is open, or its leader is not known to all yet. When a node dies that led very
 // many, all of them want to. Their messages would wait for each other until rounds time out, and
 // no attempt would succeed.
 const attemptsAtOnce = 256
 
-// crowded reports whether an election is not to begin an attempt.
-func (d *Driver) crowded(g *group) bool { return d.attempts >= attemptsAtOnce && !g.attempts }
-
-// noteAttempt counts the attempts after a step. An election that could not stand waits in line, and
-// the next one in line stands if it can.
-func (d *Driver) noteAttempt(g *group) {
-	now := d.Now()
+// noteAttempt counts the attempts after a step at now. An election that could not stand waits in
+// line, and the next one in line stands if it can.
+func (d *Driver) noteAttempt(g *group, now elector.Time) {
 	switch attempts := g.machine.Attempts(); {
 	case attempts && !g.attempts:
 		g.attempts = true
@@ -31,7 +29,7 @@ func (d *Driver) noteAttempt(g *group) {
 		d.line = d.line[1:]
 		next.inLine = false
 		if next.tick.Set() && next.machine.IsAboutToStand(now) {
-			d.ticks.Set(next.tick, now)
+			d.ticks.Set(&next.tick, now)
 			return // it attempts with its tick, or lets the next one follow
 		}
 	}

@@ -153,7 +153,7 @@ type majority struct {
 // measured tells an election that goes by turns the round trip to a majority of its voters, before
 // any other input. It needs only the order of magnitude: small changes are not worth a step.
 func (d *Driver) measured(g *group) {
-	if !g.inTurn() {
+	if g.Config.Timing.MinRandomWait == 0 {
 		return
 	}
 	if voters := g.machine.Electorate(); !slices.Equal(voters, d.majority.of) {
@@ -166,10 +166,9 @@ func (d *Driver) measured(g *group) {
 		d.majority = majority{voters, elector.TripToMajority(trips, len(voters))}
 	}
 	now := d.majority.trip
-	if (now - g.roundTrip).Abs() <= g.roundTrip/4 {
+	if was := g.machine.RoundTrip(); (now - was).Abs() <= was/4 {
 		return
 	}
-	g.roundTrip = now
 	d.stepOnce(g, elector.Measured{RoundTrip: now})
 }
 
@@ -200,8 +199,8 @@ func (d *Driver) received(g *group, e *event) {
 	}
 	draws := d.draws(g, e)
 	d.step(g, elector.Received{From: e.from, Identity: d.identity(e.from), Message: e.msg})
-	if draws && g.follows == e.from {
-		g.drawnBy = e.from
+	if draws && g.machine.Leader() == e.from {
+		g.own().drawnBy = e.from
 	}
 	if g.carried { // the pair's detector is tuned
 		return

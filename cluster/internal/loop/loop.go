@@ -296,15 +296,21 @@ func (w *waiting) add(e *Election) {
 	}
 }
 
+// take takes a batch at most.
 func (w *waiting) take() []*Election {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := w.all
-	w.all = nil
-	for _, e := range all {
+	n := min(len(w.all), batch)
+	some := w.all[:n:n]
+	if w.all = w.all[n:]; len(w.all) == 0 {
+		w.all = nil
+	} else {
+		guarded.Wake(w.ready)
+	}
+	for _, e := range some {
 		e.waits = false
 	}
-	return all
+	return some
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

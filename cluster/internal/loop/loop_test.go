@@ -198,8 +198,8 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 		})
 		l.view(func(d *Driver) {
 			d.Step(turns, elector.Tick{})
-			require.Equal(t, c.told, turns.g.roundTrip, "after %s", c.now)
-			require.Zero(t, d.groups["x"].roundTrip, "it needs none")
+			require.Equal(t, c.told, turns.g.machine.RoundTrip(), "after %s", c.now)
+			require.Zero(t, d.groups["x"].machine.RoundTrip(), "it needs none")
 		})
 	}
 }
@@ -235,6 +235,7 @@ func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 			return "", nil
 		})
 		require.NoError(t, err)
+		require.Same(t, nothingRare, e.g.rare, "nobody waits any more")
 		require.True(t, again, "it leads again")
 		require.False(t, leads, "it had resigned")
 	})
@@ -371,7 +372,7 @@ func TestTicksAndEventsGoInTurns(t *testing.T) {
 		m := startWith(t, memnet.New(), clock.Process(), "a", abc, elector.Article(), elections...)
 		m.view(func(d *Driver) {
 			for _, g := range d.groups {
-				d.ticks.Set(g.tick, d.Now())
+				d.ticks.Set(&g.tick, d.Now())
 			}
 			due := len(d.ticks.Due(d.Now()))
 			require.Equal(t, 3*batch+1, due)
@@ -380,5 +381,34 @@ func TestTicksAndEventsGoInTurns(t *testing.T) {
 		})
 		time.Sleep(time.Millisecond)
 		m.view(func(d *Driver) { require.Empty(t, d.ticks.Due(d.Now())) })
+	})
+}
+
+// What a node led last is on disk during a pause, also if very many elections change at a time.
+func TestAPauseKeepsWhoLedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(10 * batch)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		for _, m := range all {
+			require.NoError(t, m.Pause(t.Context(), time.Hour))
+		}
+		moved := 0
+		all[0].view(func(d *Driver) {
+			for _, name := range elections {
+				if g := d.groups[name]; g.leadTerm != 0 {
+					d.step(g, elector.Transfer{To: "b"})
+					moved++
+				}
+			}
+		})
+		require.Greater(t, moved, batch)
+		time.Sleep(20 * time.Second)
+		for _, m := range all {
+			var led []string
+			m.view(func(d *Driver) { led = d.ledLast(nil) })
+			require.Equal(t, led, m.Store.Pause().Led, m.id)
+			require.Equal(t, m == all[0], len(led) == 0, "all have moved")
+		}
 	})
 }

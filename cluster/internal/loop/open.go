@@ -73,7 +73,7 @@ func (e *Election) load() error {
 	g.durable = &disk
 	if err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
 		r := g.durable.Record
-		g.values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
+		g.own().values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
 	}
 	return err
 }
@@ -179,9 +179,11 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 		d.leaving = true
 		for _, g := range d.groups {
 			all = append(all, g.Election)
+		}
+		d.tellAll(func(d *Driver, g *group) {
 			g.Close(ErrClosed, false)
 			d.stepRequests(g)
-		}
+		})
 	})
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))
@@ -196,13 +198,13 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 // awaitEnd waits until an election that is being closed has ended. When ctx ends, it ends the
 // election without a handover.
 func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
-	_, err := await(ctx, l, e.Gone, l.ended)
+	_, err := await(ctx, l, e.Gone.Done(), l.ended)
 	if err == nil || ctx.Err() == nil {
 		return nil
 	}
 	cut := e.Close(ErrClosed, true)
 	select {
-	case <-e.Gone:
+	case <-e.Gone.Done():
 	case <-l.ended:
 	case <-time.After(CleanupTime):
 		return fmt.Errorf("%w: %w", ErrHeldUp, context.Cause(ctx))

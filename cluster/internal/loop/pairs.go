@@ -48,7 +48,7 @@ func (d *Driver) openSession(peer *netmesh.PeerInfo) {
 		peer: peer.Node, identity: elector.Identity(peer.Identity), number: peer.Session,
 		follows: pair.NewFollower(), leads: pair.NewLeader(),
 	}
-	s.beat = guarded.NewTimer[ringer](s)
+	s.beat = &guarded.Timer[ringer]{Owner: s}
 	d.sessions[peer.Node] = s
 }
 
@@ -80,7 +80,7 @@ func (d *Driver) sessionOf(peer elector.NodeID, number uint64) *session {
 func (d *Driver) owed(g *group) (elector.Input, bool) {
 	if s := g.session; s != nil && g.carried && s.follows.Heard() > g.heard {
 		g.heard = s.follows.Heard()
-		return elector.Carry{Peer: s.peer, Term: g.pairing.Term, At: g.heard}, true
+		return elector.Carry{Peer: s.peer, Term: g.pairTerm, At: g.heard}, true
 	}
 	if g.leadTerm == 0 || g.acks == d.acks {
 		return nil, false
@@ -112,7 +112,8 @@ func (d *Driver) addBacking(g *group, s *session) {
 func (d *Driver) pair(g *group) {
 	p, fresh := g.machine.Pairing()
 	old := g.session
-	if old == nil && !fresh || old != nil && !old.over && p == g.pairing {
+	if old == nil && !fresh || old != nil && !old.over && p.Leader == old.peer &&
+		p.Term == g.pairTerm && p.Observes == g.observes {
 		return
 	}
 	var next *session
@@ -120,11 +121,9 @@ func (d *Driver) pair(g *group) {
 		next = d.sessions[p.Leader]
 	}
 	if old != nil && old != next {
-		if c, changed := old.follows.Leave(g.Name); changed && !old.over {
-			d.Mesh.Change(old.peer, old.number, []pair.Change{c})
-		}
+		d.leaveSet(old, g.Name)
 	}
-	g.session, g.pairing, g.carried = next, p, false
+	g.session, g.pairTerm, g.observes, g.carried = next, p.Term, p.Observes, false
 	if next == nil {
 		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
 			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
@@ -136,6 +135,13 @@ func (d *Driver) pair(g *group) {
 	}
 	if next.watcher(d, g.class).hears { // else the machine watches the leader until beats come
 		g.carried, g.heard = true, 0
+	}
+}
+
+// leaveSet takes an election out of the followed set, if it is there.
+func (d *Driver) leaveSet(s *session, name string) {
+	if c, changed := s.follows.Leave(name); changed && !s.over {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
 	}
 }
 
@@ -203,7 +209,7 @@ func (d *Driver) carryJoined(s *session) {
 func (d *Driver) showBeat(s *session) {
 	for _, name := range s.follows.Groups() {
 		g := d.groups[name]
-		if g == nil || g.session != s || !g.carried || g.pairing.Observes {
+		if g == nil || g.session != s || !g.carried || g.observes {
 			continue
 		}
 		state := g.machine.State()
@@ -212,7 +218,7 @@ func (d *Driver) showBeat(s *session) {
 			p.Until = max(p.Until, s.follows.Heard().Add(g.promise()))
 		}
 		d.Hooks.Stepped(testhook.Step{
-			Group: name, In: elector.Carry{Peer: s.peer, Term: g.pairing.Term, At: s.follows.Heard()},
+			Group: name, In: elector.Carry{Peer: s.peer, Term: g.pairTerm, At: s.follows.Heard()},
 			Effects: &elector.Effects{}, State: state, Lease: g.machine.Lease(),
 		})
 	}
@@ -255,7 +261,7 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 	now := d.Now()
 	for _, g := range d.loud {
 		if now < g.tick.At && s.leads.Support(g.Name, g.leadTerm) != 0 {
-			d.ticks.Set(g.tick, now)
+			d.ticks.Set(&g.tick, now)
 		}
 	}
 }
@@ -299,7 +305,7 @@ func (d *Driver) beginAnew(s *session) {
 	d.tellAll(func(d *Driver, g *group) {
 		if g.session == s {
 			d.bringUpToDate(g)
-			g.session, g.pairing, g.carried = nil, elector.Pairing{}, false
+			g.session, g.carried = nil, false
 			d.step(g, elector.LinkUp{Peer: s.peer})
 		}
 	})
@@ -309,7 +315,7 @@ func (d *Driver) beginAnew(s *session) {
 func (d *Driver) changed(s *session, c pair.Change) {
 	switch c.What {
 	case pair.Disown:
-		d.disowned(s, d.groups[c.Group], c.Term)
+		d.disowned(s, c.Group, c.Term)
 		return
 	case pair.Begin:
 		d.beginAnew(s)
@@ -376,13 +382,17 @@ func (d *Driver) emptied(s *session) {
 
 // disowned lets an election follow no more who said that it does not lead in that term. If that
 // peer had drawn it from another leader, it claimed what it does not do.
-func (d *Driver) disowned(s *session, g *group, term lsn.Term) {
-	if g == nil {
+func (d *Driver) disowned(s *session, name string, term lsn.Term) {
+	g := d.groups[name]
+	if g == nil || g.Gone.happened() {
+		if s.follows.Follows(name, term) {
+			d.leaveSet(s, name)
+		}
 		return
 	}
-	drawn := g.drawnBy == s.peer && g.follows == s.peer
+	drawn := g.drawnBy == s.peer && g.machine.Leader() == s.peer
 	d.step(g, elector.Lose{Peer: s.peer, Term: term})
-	if drawn && g.follows != s.peer {
+	if drawn && g.machine.Leader() != s.peer {
 		d.noteSilence(g, s.peer)
 	}
 }

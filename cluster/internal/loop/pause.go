@@ -69,7 +69,7 @@ func (d *Driver) ledLast(before []string) (led []string) {
 		}
 	}
 	for name, g := range d.groups {
-		if g.machine.State().Turns.LedLast {
+		if g.machine.LedLast() {
 			led = append(led, name)
 		}
 	}
@@ -77,15 +77,32 @@ func (d *Driver) ledLast(before []string) (led []string) {
 	return led
 }
 
-// noteLed keeps on disk, during a pause, which elections this node led last.
-func (d *Driver) noteLed() {
+// noteLed keeps on disk, during a pause, whether this node led an election last.
+func (d *Driver) noteLed(g *group) {
 	if d.PauseLeft() == 0 {
 		return
 	}
-	p := *d.paused.Load()
-	if !slices.Equal(d.ledLast(p.Led), p.Led) {
-		d.setPause(p, make(chan error, 1))
+	if _, led := slices.BinarySearch(d.paused.Load().Led, g.Name); led != g.machine.LedLast() {
+		d.saveLed()
 	}
+}
+
+// saveLed writes which elections this node led last. Very many may change at a time: then the next
+// write, after the one under way, has them all.
+func (d *Driver) saveLed() {
+	if d.ledChanged = d.savesLed; d.savesLed {
+		return
+	}
+	d.savesLed = true
+	d.setPause(*d.paused.Load(), make(chan error, 1))
+	d.persister.note(func() error {
+		d.later(func(d *Driver) {
+			if d.savesLed = false; d.ledChanged && d.PauseLeft() > 0 {
+				d.saveLed()
+			}
+		})
+		return nil
+	})
 }
 
 // loadPause continues the pause that is on disk.
@@ -103,7 +120,7 @@ func (c *common) loadPause() {
 func (d *Driver) enterPaused(g *group) (led bool) {
 	if left := d.PauseLeft(); left > 0 {
 		d.step(g, elector.Pause{For: left})
-		led = slices.Contains(d.paused.Load().Led, g.Name)
+		_, led = slices.BinarySearch(d.paused.Load().Led, g.Name)
 	}
 	return led
 }

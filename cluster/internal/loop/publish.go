@@ -25,15 +25,15 @@ var (
 type Recorded struct {
 	Record elector.Record
 	Value  []byte
-	newer  chan struct{}
+	newer  signal
 }
 
 // Newer is closed when the node knows a newer record.
-func (r *Recorded) Newer() <-chan struct{} { return r.newer }
+func (r *Recorded) Newer() <-chan struct{} { return r.newer.Done() }
 
 // Recorded returns the newest committed record that this node knows.
 func (e *Election) Recorded() *Recorded {
-	return lazily(&e.recorded, func() *Recorded { return &Recorded{newer: make(chan struct{})} })
+	return lazily(&e.recorded, func() *Recorded { return &Recorded{} })
 }
 
 // lazily returns what p points to. It makes the first value when somebody asks for it: in most of a
@@ -72,13 +72,13 @@ func (l *Loop) PublishHere(ctx context.Context, e *Election, in Write) (lsn.LSN,
 		if err := e.Ended(); err != nil {
 			return err
 		}
-		e.g.writes = append(e.g.writes, w)
+		e.g.own().writes = append(e.g.writes, w)
 		d.stepRequests(e.g)
 		return nil
 	})
 	var a answer[lsn.LSN]
 	if err == nil {
-		a, err = await(ctx, l, w.done, e.Gone)
+		a, err = await(ctx, l, w.done, e.Gone.Done())
 	}
 	if err != nil && !w.taken.CompareAndSwap(false, true) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -170,7 +170,7 @@ func (d *Driver) refuseOlder() error {
 func (g *group) showRecord(e *elector.Effects) {
 	newest, committed := g.machine.Versions()
 	if newest != g.newest {
-		g.newest = newest
+		g.own().newest = newest
 		g.setVoter(g.machine.MayVote())
 	}
 	if w := g.writing; w != nil && w.lsn == (lsn.LSN{}) {
@@ -187,10 +187,10 @@ func (g *group) showRecord(e *elector.Effects) {
 	if committed == old.Record.LSN {
 		return
 	}
-	now := &Recorded{Record: g.machine.Record().Committed, newer: make(chan struct{})}
+	now := &Recorded{Record: g.machine.Record().Committed}
 	now.Value = g.value(now.Record.Value)
 	g.recorded.Store(now)
-	close(old.newer)
+	old.newer.happen()
 	if now.Record.Voters != old.Record.Voters {
 		g.logVoters(&now.Record)
 	}
@@ -269,7 +269,7 @@ func (g *group) keep(hash [32]byte, value []byte) {
 		}
 	}
 	if g.values == nil {
-		g.values = map[[32]byte][]byte{}
+		g.own().values = map[[32]byte][]byte{}
 	}
 	g.values[hash] = value
 }

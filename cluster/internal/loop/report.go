@@ -11,8 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// report logs and publishes what a step led to.
-func (d *Driver) report(g *group, e *elector.Effects) {
+// report logs and publishes what a step led to. The leader before it was lost.
+func (d *Driver) report(g *group, e *elector.Effects, lost elector.NodeID) {
 	for _, t := range e.Transitions {
 		fields := []any{
 			"group", g.Name, "term", t.Term,
@@ -25,7 +25,7 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 			fields = append(fields, "peer", t.Peer)
 		}
 		level := hclog.Info
-		passes := d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, g.follows})
+		passes := d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, lost})
 		if !passes {
 			level = hclog.Debug
 		}
@@ -33,20 +33,23 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 		if t.Reason == elector.LeaderNoHeartbeat && g.drawnBy != "" {
 			d.noteSilence(g, g.drawnBy)
 		}
-		g.follows, g.drawnBy = t.Leader, ""
+		lost = t.Leader
+		if g.drawnBy != "" {
+			g.own().drawnBy = ""
+		}
 		// A node begins to follow when it gets a heartbeat, so the newest link to that peer leads
 		// to the process that leads.
-		g.since, g.leaderMeta = time.Now(), ""
+		now := time.Now()
+		g.since, g.leaderMeta = now.UnixNano(), ""
 		if peer := d.up[t.Leader]; peer != nil {
 			g.leaderMeta = peer.Meta
 		} else if t.Leader == d.Node {
 			g.leaderMeta = d.Meta
 		}
 		if t.Leader != "" {
-			g.followed = t.Leader
 			d.noteVoters(g)
 		}
-		d.Publish(g.Name, t, g.since, g.leaderMeta)
+		d.Publish(g.Name, t, now, g.leaderMeta)
 		if passes || g.Election == d.first {
 			d.Recorder.Transition(g.Name, &t)
 		} else {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -36,6 +35,19 @@ type Snapshot struct {
 	StandsAgain elector.Time
 }
 
+// Glance is the part of a Snapshot that takes little time: nothing is stepped. Whoever sums up all
+// elections needs no more.
+type Glance struct {
+	*Election
+	elector.Brief
+
+	Leading    bool
+	Overdue    bool // guarded work goes on although its leadership is over
+	Since      time.Time
+	Leaderless time.Duration
+	Record     elector.RecordStatus
+}
+
 // Quality says how far Config.QoS is met.
 type Quality struct {
 	Tuning detector.Tuning
@@ -48,12 +60,10 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	d.bringUpToDate(g)
 	s := Snapshot{
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
-		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
+		LeaderMeta: g.leaderMeta, Leaderships: g.measure.Leaderships,
 		Record: g.machine.Record(), Electorate: slices.Clone(g.machine.Electorate()),
 	}
-	if since := g.measure.Leaderless; since != 0 {
-		s.Leaderless = max(s.Now.Sub(since), 1)
-	}
+	s.Since, s.Leaderless = g.changedAt(), g.leaderless(s.Now)
 	s.NotStanding, s.StandsAgain = d.notStanding(g)
 	s.Newest = g.Sequencer.Newest()
 	if s.Newest.Compare(s.LSN) < 0 {
@@ -76,6 +86,29 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	return s
 }
 
+// changedAt is when the newest transition was; zero before the first.
+func (g *group) changedAt() time.Time {
+	if g.since == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, g.since)
+}
+
+func (g *group) leaderless(now elector.Time) time.Duration {
+	if g.measure.Leaderless == 0 {
+		return 0
+	}
+	return max(now.Sub(g.measure.Leaderless), 1)
+}
+
+func (d *Driver) glance(g *group, now elector.Time) Glance {
+	return Glance{
+		Election: g.Election, Brief: g.machine.Brief(), Leading: now < g.LeaseEnd(),
+		Overdue: g.Overdue(), Since: g.changedAt(), Leaderless: g.leaderless(now),
+		Record: g.machine.Record(),
+	}
+}
+
 // Snapshot returns the state of an election. It waits for the driver unless that has ended.
 func (l *Loop) Snapshot(e *Election) (s Snapshot) {
 	l.view(func(d *Driver) { s = d.snapshot(e.g) })
@@ -93,7 +126,7 @@ func (l *Loop) Find(name string) (e *Election) {
 	return e
 }
 
-// Elections returns the open elections whose names are wanted, sorted by name.
+// Elections returns the open elections whose names are wanted, in no order.
 func (l *Loop) Elections(wanted func(name string) bool) (all []*Election) {
 	l.view(func(d *Driver) {
 		all = make([]*Election, 0, len(d.groups))
@@ -103,7 +136,6 @@ func (l *Loop) Elections(wanted func(name string) bool) (all []*Election) {
 			}
 		}
 	})
-	slices.SortFunc(all, func(a, b *Election) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -114,14 +146,24 @@ const visit = 256
 // The driver looks at a part of them at a time, so the states are of different moments. What is
 // yielded is valid until the next one.
 func (l *Loop) Snapshots(of []*Election) iter.Seq[*Snapshot] {
-	return func(yield func(*Snapshot) bool) {
-		part := make([]Snapshot, 0, min(len(of), visit))
+	return visits(l, of, func(d *Driver, g *group, _ elector.Time) Snapshot { return d.snapshot(g) })
+}
+
+// Glances is Snapshots for sums.
+func (l *Loop) Glances(of []*Election) iter.Seq[*Glance] { return visits(l, of, (*Driver).glance) }
+
+func visits[T any](
+	l *Loop, of []*Election, look func(d *Driver, g *group, now elector.Time) T,
+) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		part := make([]T, 0, min(len(of), visit))
 		for of := range slices.Chunk(of, visit) {
 			part = part[:0]
 			l.view(func(d *Driver) {
+				now := d.Now()
 				for _, e := range of {
 					if d.groups[e.Name] == e.g {
-						part = append(part, d.snapshot(e.g))
+						part = append(part, look(d, e.g, now))
 					}
 				}
 			})
@@ -162,7 +204,7 @@ func (d *Driver) notStanding(g *group) (why string, until elector.Time) {
 			why = fmt.Sprintf(" (%s)", work.Err)
 		}
 		return "its work ended by itself" + why + ", it rests", work.Rest
-	case paused != nil && !g.machine.State().Turns.LedLast:
+	case paused != nil && !g.machine.LedLast():
 		return paused.Error(), 0
 	case restEnd > now:
 		return "it stepped down, and rests", restEnd

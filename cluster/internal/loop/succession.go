@@ -7,31 +7,28 @@ type Succession struct {
 	Named    bool // the leader, or the one before, names this node as its successor
 	Leads    bool
 	HeirCold bool // it leads, and its successor is not prepared
-	changed  chan struct{}
+	changed  signal
 }
 
 // Changed is closed when one of them has changed.
-func (s *Succession) Changed() <-chan struct{} { return s.changed }
+func (s *Succession) Changed() <-chan struct{} { return s.changed.Done() }
 
 // Succession returns the newest.
 func (e *Election) Succession() *Succession {
-	first := func() *Succession { return &Succession{changed: make(chan struct{})} }
-	return lazily(&e.succession, first)
+	return lazily(&e.succession, func() *Succession { return &Succession{} })
 }
 
 // noteSuccession shows a Succession that a step has changed.
 func (g *group) noteSuccession() {
-	var was Succession
-	if s := g.succession.Load(); s != nil {
-		was = *s
+	named, leads, cold := g.machine.Heir() == g.common.Node, g.leadTerm != 0, g.machine.HeirIsCold()
+	s := g.succession.Load()
+	if s == nil && !named && !leads && !cold ||
+		s != nil && s.Named == named && s.Leads == leads && s.HeirCold == cold {
+		return
 	}
-	now := Succession{g.machine.Heir() == g.common.Node, g.leadTerm != 0, g.machine.HeirIsCold(),
-		was.changed}
-	if now != was {
-		old := g.Succession() // somebody may wait for its end
-		g.succession.Store(&Succession{now.Named, now.Leads, now.HeirCold, make(chan struct{})})
-		close(old.changed)
-	}
+	old := g.Succession() // somebody may wait for its end
+	g.succession.Store(&Succession{Named: named, Leads: leads, HeirCold: cold})
+	old.changed.happen()
 }
 
 // SetPrepared says whether the application is prepared to lead at once. It does not wait for the

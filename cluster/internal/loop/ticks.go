@@ -79,8 +79,8 @@ func (d *Driver) endLease(g *group, now elector.Time) {
 
 // tellIssued tells a leader's machine the newest LSN that the application issued.
 func (d *Driver) tellIssued(g *group) {
-	if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
-		g.issued = newest
+	if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest.Counter != g.issued {
+		g.issued = newest.Counter
 		d.step(g, elector.Issued{LSN: newest})
 	}
 }

@@ -87,7 +87,7 @@ func (d *Driver) offer(g *group, to elector.NodeID, m *elector.Message) {
 	if o == nil {
 		o = &offering{Message: elector.Message{Offer: &elector.Record{}}}
 		if g.offers == nil {
-			g.offers = map[elector.NodeID]*offering{}
+			g.own().offers = map[elector.NodeID]*offering{}
 		}
 		g.offers[to] = o
 	}

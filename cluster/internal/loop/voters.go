@@ -20,12 +20,12 @@ func (c *common) IsVoter(node elector.NodeID) bool {
 // then on: promises are made to them.
 func (d *Driver) noteVoters(g *group) {
 	isNew := func(id elector.NodeID) bool { return id != "" && !d.IsVoter(id) }
-	if !isNew(g.followed) && !slices.ContainsFunc(g.machine.Electorate(), isNew) {
+	if !isNew(g.machine.LastLeader()) && !slices.ContainsFunc(g.machine.Electorate(), isNew) {
 		return
 	}
 	known, now := *d.others.Load(), map[elector.NodeID]bool{}
 	for _, g := range d.groups {
-		for _, id := range append(slices.Clone(g.machine.Electorate()), g.followed) {
+		for _, id := range append(slices.Clone(g.machine.Electorate()), g.machine.LastLeader()) {
 			if id != "" && !slices.Contains(d.Voters, id) {
 				now[id] = true
 			}

@@ -34,7 +34,7 @@ func (s *session) watcher(d *Driver, c *class) *watcher {
 		panic(err) // the configuration of an open election is valid, and so is a part of it
 	}
 	w := &watcher{s: s, class: c, machine: machine}
-	w.timer = guarded.NewTimer[ringer](w)
+	w.timer = &guarded.Timer[ringer]{Owner: w}
 	w.step(d, d.Now(), elector.Start{})
 	s.watchers = append(s.watchers, w)
 	return w

@@ -8,24 +8,21 @@ import (
 
 // Election is the state of the measure of one election. One goroutine owns it.
 type Election struct {
-	Leaderships uint64       // how often there came to be a leader
-	Leaderless  elector.Time // since when there has been none; 0 if there is one
+	Lease       time.Duration // of the configuration
+	Leaderships uint64        // how often there came to be a leader
+	Leaderless  elector.Time  // since when there has been none; 0 if there is one
 
-	lease      time.Duration // of the configuration
-	leaseEnd   elector.Time  // as of the step before
-	leader     elector.NodeID
+	leaseEnd   elector.Time // as of the step before
 	lost       elector.Time // when the last leader was lost; 0 if never, or if there is a leader
-	phase      phase
 	phaseBegan elector.Time
 	discovery  elector.Time // when the wait after the start ends
+	phase      phase
 }
 
-// NewElection returns the measure of an election with that lease.
-func NewElection(lease time.Duration) Election { return Election{lease: lease} }
-
-// Stepped counts the input and the effects of a step, which left the lease with the given end.
+// Stepped counts the input and the effects of a step, which left the lease with the given end. The
+// leader is that before the step.
 func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Input,
-	e *elector.Effects, now, leaseEnd elector.Time,
+	e *elector.Effects, now, leaseEnd elector.Time, leader elector.NodeID,
 ) {
 	if r, ok := in.(elector.Received); ok {
 		answered(&r.Message, &m.ScoutingReceived, &m.VotesReceived)
@@ -34,19 +31,21 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 		answered(&e.Messages[i].Message, &m.ScoutingGiven, &m.VotesGiven)
 	}
 	for i := range e.Transitions {
-		m.changed(s, &e.Transitions[i], now)
+		t := &e.Transitions[i]
+		m.changed(s, t, leader, now)
+		leader = t.Leader
 	}
 	// How near its end the lease came before it was renewed.
 	if leaseEnd != s.leaseEnd {
 		_, late := in.(elector.Backed) // it was renewed before, by beats
 		if !late && leaseEnd != 0 && leaseEnd != elector.Never && s.leaseEnd != 0 &&
 			s.leaseEnd != elector.Never {
-			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.lease))
+			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.Lease))
 		}
 		s.leaseEnd = leaseEnd
 	}
 	// The path of a heartbeat ends here: there is a leader, and no phase to end.
-	if s.leader != "" && s.phase == phaseNone {
+	if leader != "" && s.phase == phaseNone {
 		return
 	}
 	if next := s.phaseOf(machine.Status()); next != s.phase {
@@ -57,22 +56,24 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 	}
 }
 
-// changed counts a change of the leader that the node is or follows.
-func (m *Measure) changed(s *Election, t *elector.Transition, now elector.Time) {
+// changed counts a change of the leader that the node is or follows; it was the given one.
+func (m *Measure) changed(
+	s *Election, t *elector.Transition, leader elector.NodeID, now elector.Time,
+) {
 	switch {
 	case t.Leader != "":
 		s.Leaderless = 0
 	case s.Leaderless == 0:
 		s.Leaderless = max(now, 1)
 	}
-	if t.Leader == s.leader {
+	if t.Leader == leader {
 		return
 	}
 	m.changes[t.Reason].Add(1)
-	if s.leader == "" && s.lost != 0 {
+	if leader == "" && s.lost != 0 {
 		m.Gaps.Observe(now.Sub(s.lost).Seconds())
 	}
-	s.leader, s.lost = t.Leader, 0
+	s.lost = 0
 	if t.Leader == "" {
 		s.lost = now
 	} else {

@@ -9,8 +9,20 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// Step records an input of an election that is not a message: heartbeats are not recorded.
-func (r *Recorder) Step(group string, c *elector.Config, in elector.Input) {
+// mostInputs is how many inputs of a second are recorded, except for those of the default election.
+// Those of a hundred thousand elections would take the place of all that was recorded before.
+const mostInputs = 10
+
+// Step records an input of an election that is not a message: heartbeats are not recorded. The
+// first election is the default one.
+func (r *Recorder) Step(group string, first bool, c *elector.Config, in elector.Input) {
+	switch in.(type) {
+	case elector.Start, elector.Transfer, elector.Resign, elector.ChangeVoters, elector.Eligible:
+		if !first && !r.inputs.Passes(struct{}{}) {
+			r.Skip()
+			return
+		}
+	}
 	switch in := in.(type) {
 	case elector.Start:
 		setup := SetupOf(*c)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
@@ -41,6 +42,7 @@ type Recorder struct {
 	cfg          Config
 	all, history *recording.Log
 	records      chan recording.Record
+	inputs       limit.Surge[struct{}] // of elections
 	lost         atomic.Uint64
 	done         chan struct{} // closed when Run has returned
 }
@@ -51,6 +53,7 @@ func New(cfg Config) *Recorder {
 		cfg: cfg, all: recording.New(cfg.Dir, recording.Recording),
 		history: recording.New(cfg.Dir, recording.History),
 		records: make(chan recording.Record, room), done: make(chan struct{}),
+		inputs: limit.Surge[struct{}]{Most: mostInputs},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -84,7 +85,7 @@ func TestVotersThatChangeAreRecorded(t *testing.T) {
 		elector.Start{}, elector.Start{Record: elector.Record{Voters: voters}}, elector.ChangeVoters{},
 		elector.ChangeVoters{Add: elector.Voter{Node: "d"}}, elector.ChangeVoters{Remove: "c"},
 	} {
-		r.Step("g", &config, in)
+		r.Step("g", false, &config, in)
 	}
 	quit := make(chan struct{})
 	close(quit)
@@ -96,4 +97,32 @@ func TestVotersThatChangeAreRecorded(t *testing.T) {
 	require.Equal(t, []string{"a", "c"}, records[1].Setup.Voters)
 	require.Equal(t, "add-voter d", string(records[2].Kind)+" "+records[2].To)
 	require.Equal(t, "remove-voter c", string(records[3].Kind)+" "+records[3].To)
+}
+
+// Elections that are opened by the thousand leave room for what was recorded before.
+func TestOfManyInputsFewAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := inDir(t, nil)
+		age := time.Duration(0)
+		r.cfg.Age = func() time.Duration { age++; return age } // equal records are one
+		config := elector.Config{Self: "a", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+		for range 10 {
+			for range 1000 {
+				r.Step("tenant", false, &config, elector.Start{})
+			}
+			r.Step("first", true, &config, elector.Eligible{})
+			time.Sleep(time.Second)
+		}
+		quit := make(chan struct{})
+		close(quit)
+		r.Run(quit)
+		records, _, err := recording.Read(dir, recording.Recording)
+		require.NoError(t, err)
+		of := map[string]int{}
+		for _, record := range records {
+			of[record.Group]++
+		}
+		require.Equal(t, map[string]int{"first": 10, "tenant": 10 * mostInputs}, of)
+		require.EqualValues(t, 10*(1000-mostInputs), r.Lost())
+	})
 }
