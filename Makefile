@@ -32,7 +32,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values bench-many gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore kept chaos mutants lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln kubernetes image fuzz bench bench-peers bench-values bench-many gray kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers upgrade soak explore kept chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -165,6 +165,10 @@ STRANGERS_TIME ?= 10m
 strangers: ## let strangers do what they can on every port of real processes for STRANGERS_TIME=10m
 	STRANGERS_TIME=$(STRANGERS_TIME) go -C tests test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./strangers
 
+UPGRADE_FROM ?=
+upgrade: ## upgrade real processes from an older revision node by node, and back, in two minutes (UPGRADE_FROM=: that before beats)
+	UPGRADE_FROM=$(UPGRADE_FROM) go -C tests test $(RACEFLAG) -count=1 -v -timeout 10m -run TestARollingUpgradeAndBack ./deploy
+
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 7m
 SOAK_RUNS ?= 10000
@@ -174,7 +178,7 @@ soak: ## simulate SOAK_RUNS=10000 random schedules, and each scenario SOAK_SEEDS
 
 SEARCH_STATES ?= 15000000
 explore: ## search the states of small clusters of the real machine (SEARCH_STATES=15000000 a scene; 0: all), and SPIN's model
-	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$' ./elector
+	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$|TestBrokenPairs' ./elector
 	SEARCH_STATES=$(SEARCH_PAIRS) go test -count=1 -v -timeout 0 ./elector/pair
 	SEARCH_DIVES=$(SEARCH_DIVES) go test -count=1 -v -timeout 0 -run TestDive ./elector
 	SPIN_TIME=$(SPIN_TIME) go test -count=1 -v -timeout 0 -run TestSpin ./elector/spec

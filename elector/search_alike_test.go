@@ -14,11 +14,19 @@ func (x *search) alike(
 ) (key machineKey, held []elector.Envelope) {
 	key = machineKey{node: node, lives: lives, state: m.State()}
 	x.forget(&key.state, noon(node)+since)
+	if x.pairs && key.state.Follower.Carried {
+		x.forgetPair(node, &key.state, since)
+	}
 	if m.LeaseFollows() {
 		key.state.Leader.Writing.Kept = 0 // it goes on to follow
 	}
 	for _, at := range times(&key.state) {
 		shift(at, since)
+	}
+	if f := &key.state.Follower; x.pairs {
+		for _, at := range []*elector.Time{&f.HeardAt, &f.SaidAt, &f.SayAt, &f.EchoedAt} {
+			shift(at, since)
+		}
 	}
 	for _, e := range m.Held() {
 		to := slices.Index(x.voters, e.To) // -1 for all: no such message echoes a time of another
@@ -76,7 +84,10 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 		s.PauseEnd, s.Turns = pauseEnd, turns
 	}
 	past := func(at elector.Time, after elector.Time) bool { return at != 0 && at+after <= now }
-	s.Now, s.Follower.HeardAt, s.Follower.Period = 0, 0, 0
+	s.Now, s.Follower.Period = 0, 0
+	if f := &s.Follower; !f.Carried {
+		f.HeardAt = 0
+	}
 	s.Leader.SlowSince, s.Leader.Sequence = 0, 0
 	s.Follower.HintedLeader, s.Follower.HintedTerm = "", 0
 	if past(s.Climb.End, 0) {
@@ -107,13 +118,15 @@ func (x *search) forget(s *elector.State, now elector.Time) {
 	for _, at := range []*elector.Time{
 		&s.Leader.Since, &s.Candidate.Ballot.SentAt, &s.Leader.Reaffirm.SentAt,
 	} {
-		*at = min(*at, 1)
+		if at != &s.Leader.Since || !x.pairs || past(*at, lease) { // beats may be older
+			*at = min(*at, 1)
+		}
 	}
 	s.Leader.Confirm = zero.Leader.Confirm // nobody asks for a proof
 	if f := &s.Follower; !f.Carried {
 		f.Said, f.SaidAt, f.Echoed, f.EchoedAt = zero.Follower.Said, 0, 0, 0
 	}
-	if !s.Leader.Covered {
+	if !s.Leader.Covered && !x.pairs {
 		s.Leader.Told = zero.Leader.Told
 	}
 	for v := range x.nodes {

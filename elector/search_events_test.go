@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ const (
 	linkDown
 	ends
 	heals
+	reads
 	wakes
 	tick
 	faulty // what comes from here on need not happen for somebody to lead
@@ -37,6 +39,13 @@ const (
 	asked
 	loses
 	missed
+	readsNot
+	otherJoins
+	otherLeaves
+	carries // inputs of pairs
+	backs
+	gives
+	covers
 )
 
 // event is a deed, of whom, and about what.
@@ -58,7 +67,10 @@ func (x *search) line(e event, now elector.Time) string {
 		starts: "start", persisted: "persisted", linkUp: "up " + peer,
 		linkDown: "down " + peer, died: "died " + peer, guards: "guard", unguards: "unguard",
 		crashes: "crash", crashesWritten: "crash, all written", ends: "ends", cuts: "cut " + peer,
-		heals: "heal " + peer, wakes: "tick", tick: "time passes",
+		reads: "reads from " + peer, readsNot: "misses a change of " + peer,
+		otherJoins:  "another election follows " + peer,
+		otherLeaves: "another election follows " + peer + " no more",
+		heals:       "heal " + peer, wakes: "tick", tick: "time passes",
 		heldUp: "time passes, and it does not run", loses: "crash, and its disk is lost",
 	}[e.what]
 	switch e.what {
@@ -68,6 +80,10 @@ func (x *search) line(e event, now elector.Time) string {
 			p.msg.SentAt += now * x.rate(p.owner())
 		}
 		text = fmt.Sprintf("%s: %s", x.voters[p.from], p.msg)
+		if p.kind != 0 {
+			text = fmt.Sprintf("%s: %s sent=%s revision=%d", x.voters[p.from],
+				map[uint8]string{beatKind: "beat", ackKind: "ack"}[p.kind], p.msg.SentAt, p.revision)
+		}
 		if e.what == receivedTwice {
 			text += " (and stays on its way)"
 		} else if e.what == missed {
@@ -120,12 +136,25 @@ func (x *search) input(node int, what deed, number uint32) elector.Input {
 		return x.orders[number]
 	case asked:
 		return x.asks[number]
+	case carries, backs, gives, covers:
+		return x.paired(node, what, number)
 	}
 	return elector.Tick{}
 }
 
 // do changes a state by an event.
 func (x *search) do(w *snapshot, e event) error {
+	err := x.happen(w, e)
+	if x.pairs {
+		x.rebaseAll(w)
+	}
+	if x.crowded && err == nil {
+		err = errors.New("more changes are on their way than there is room for")
+	}
+	return err
+}
+
+func (x *search) happen(w *snapshot, e event) error {
 	i, other := int(e.node), int(e.number)
 	switch e.what {
 	case starts:
@@ -134,10 +163,17 @@ func (x *search) do(w *snapshot, e event) error {
 		at := w.find(e.number)
 		again := w.traffic.flights[at]
 		w.traffic.remove(at)
-		err := x.step(w, i, received, e.number, e.longest)
+		var err error
+		if p := x.parcels[e.number]; p.kind != 0 {
+			err = x.hear(w, i, &p)
+		} else {
+			err = x.step(w, i, received, e.number, e.longest)
+		}
 		if e.what == receivedTwice {
 			w.spent.twins++
 			w.traffic.put(again)
+		} else if p := x.parcels[e.number]; p.kind == beatKind && w.peers[i].machine >= 0 {
+			x.edit(w, i, func(g *glue) { g.ends[p.from].follows.taken = false }) // no copy will come
 		}
 		return err
 	case missed:
@@ -193,6 +229,11 @@ func (x *search) do(w *snapshot, e event) error {
 		w.peers[other].down |= 1 << i
 	case heals:
 		w.cut &^= 1 << x.pair(i, other)
+	case reads, readsNot:
+		w.spent.misses += truth(e.what == readsNot)
+		return x.read(w, i, other, e.what == readsNot)
+	case otherJoins, otherLeaves:
+		x.joinsOther(w, i, other, e.what == otherJoins)
 	}
 	return nil
 }
@@ -274,6 +315,9 @@ func (x *search) ofNodes(w *snapshot, only int) {
 		for j := range x.nodes {
 			if j != i {
 				x.ofLink(w, i, j)
+				if x.pairs {
+					x.ofPair(w, i, j)
+				}
 			}
 		}
 	}
@@ -370,6 +414,9 @@ func (x *search) ofTime(w *snapshot) {
 		if p := &w.peers[i]; p.writing != (disk{}) && p.waits >= x.life {
 			return // the disk is slower than the scene allows
 		}
+	}
+	if x.pairs && x.waits(w) {
+		return
 	}
 	if n := w.traffic.n; x.reliable && n > 0 && n+int(w.spent.misses) > int(x.misses) {
 		return

@@ -109,5 +109,6 @@ func (x *search) agreed(w *snapshot) bool {
 			followers++
 		}
 	}
-	return leader >= 0 && followers == x.nodes-1 && x.settled(w, leader)
+	return leader >= 0 && followers == x.nodes-1 && x.settled(w, leader) &&
+		(!x.pairs || x.misses > 0 || x.quiet(w, leader))
 }

@@ -113,6 +113,28 @@ func scenes() []scene {
 		with("five voters, a crash and a cut", func(s *scene) {
 			s.nodes, s.stands, s.crashes, s.cuts, s.warm, s.life = 5, []int{0, 1}, 1, 1, true, 0
 		}),
+		with("pairs", func(s *scene) { pairUp(s, 2); s.terms = 2 }),
+		with("pairs, a crash", func(s *scene) { pairUp(s, 2); s.crashes, s.terms = 1, 2 }),
+		with("pairs, a stall", func(s *scene) { pairUp(s, 2); s.stalls = 1 }),
+		with("pairs, a cut", func(s *scene) { pairUp(s, 2); s.cuts = 1 }),
+		with("pairs, a crash and a cut", func(s *scene) { pairUp(s, 2); s.crashes, s.cuts = 1, 1 }),
+		with("pairs, a twin", func(s *scene) { pairUp(s, 2); s.twins = 1 }),
+		with("pairs, a change is lost", func(s *scene) { pairUp(s, 2); s.misses = 1 }),
+		with("pairs, another election", func(s *scene) { pairUp(s, 2); s.others = 1 }),
+		with("pairs, another election twice", func(s *scene) { pairUp(s, 2); s.others = 2 }),
+		with("pairs, orders", func(s *scene) { pairUp(s, 2); s.orders, s.ordered = orders[:4], 1 }),
+		with("pairs, messages take a quantum", func(s *scene) {
+			pairUp(s, 2)
+			s.timing, s.life = quanta(1, 3, 0), 1
+		}),
+		with("pairs of three voters, one stands", func(s *scene) {
+			pairUp(s, 3)
+			s.stands = s.stands[:1]
+		}),
+		with("pairs of three voters", func(s *scene) { pairUp(s, 3) }),
+		with("pairs of three voters, a crash", func(s *scene) { pairUp(s, 3); s.crashes = 1 }),
+		with("pairs of three voters, a stall", func(s *scene) { pairUp(s, 3); s.stalls = 1 }),
+		with("pairs of three voters, a cut", func(s *scene) { pairUp(s, 3); s.cuts = 1 }),
 		with("a first record", func(s *scene) { s.asks, s.life = ask("publish"), 0 }),
 		with("a first record, a crash", func(s *scene) {
 			s.asks, s.life, s.warm, s.crashes = ask("publish"), 0, true, 1
@@ -208,6 +230,20 @@ func scenes() []scene {
 	}
 }
 
+// paired is a scene of two voters with pairs, of whom one leads.
+var paired = scene{
+	nodes: 2, timing: quanta(1, 2, 0), bounds: least, terms: 1, pairs: true, warm: true,
+}
+
+// pairUp makes a scene one of voters with pairs. Of three the last one does not stand: it is in
+// order.
+func pairUp(s *scene, voters int) {
+	s.nodes, s.pairs, s.warm, s.life = voters, true, true, 0
+	if voters == 3 {
+		s.stands, s.inOrder = []int{0, 1}, true
+	}
+}
+
 // changed makes a scene one of three voters that become four and three again.
 func changed(s *scene, stands []int) {
 	s.nodes, s.configured, s.stands, s.warm, s.recorded = 4, 3, stands, true, true
@@ -242,7 +278,7 @@ func TestSearch(t *testing.T) {
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			s.limit = limit
-			if len(s.asks) > 0 {
+			if len(s.asks) > 0 || s.pairs {
 				s.limit = recorded
 			}
 			(&search{scene: s, t: t}).run()

@@ -26,6 +26,7 @@ type spent struct{ crashes, cuts, twins, stalls, orders, asked, losses, misses u
 // peer is a voter's process, disk and links, and what its name has done.
 type peer struct {
 	machine   int32 // -1 while no process runs
+	glue      int32
 	lives     uint8 // disks that it has lost: another identity each
 	disk      disk
 	writing   disk         // zero for nothing
@@ -91,6 +92,9 @@ func (x *search) pack(b []byte, w *snapshot) []byte {
 		if x.keepsRecords() {
 			b = order.AppendUint16(order.AppendUint16(b, p.disk.record), p.writing.record)
 		}
+		if x.pairs {
+			b = order.AppendUint32(b, uint32(p.glue))
+		}
 		b = order.AppendUint64(b, uint64(p.votes))
 		if x.guard {
 			b = order.AppendUint64(b, uint64(p.workEnd))
@@ -132,6 +136,9 @@ func (x *search) unpack(b []byte, w *snapshot) []byte {
 		p.behind, p.working, p.led, p.lives = f[8]&1 != 0, f[8]&2 != 0, f[8]&4 != 0, f[8]>>3
 		if x.keepsRecords() {
 			p.disk.record, p.writing.record = order.Uint16(next(2)), order.Uint16(next(2))
+		}
+		if x.pairs {
+			p.glue = int32(order.Uint32(next(4)))
 		}
 		p.votes = byTerm(order.Uint64(next(8)))
 		if x.guard {

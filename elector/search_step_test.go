@@ -23,6 +23,27 @@ func (x *search) step(w *snapshot, node int, what deed, number uint32, longest b
 		}
 		number |= late
 	}
+	if x.pairs && what != sleeps && (x.broken != leaveUnwritten || what != received) {
+		goesOn := uint32(0)
+		if what == tick && number == 0 || what == heldUp && number != 0 {
+			goesOn = later
+		}
+		if what, _ := x.owed(w, node); goesOn != 0 && what != tick {
+			number ^= 1 // the clock goes on before that
+		}
+		if err := x.bringUpToDate(w, node, goesOn); err != nil {
+			return err
+		}
+	}
+	if err := x.stepOnce(w, node, what, number, longest); err != nil || !x.pairs || what == sleeps {
+		return err
+	}
+	return x.bringUpToDate(w, node, 0)
+}
+
+// stepOnce steps a node's machine, which knows all that beats have brought.
+func (x *search) stepOnce(w *snapshot, node int, what deed, number uint32, longest bool) error {
+	p, ledIn := &w.peers[node], x.leadTerm(w, node)
 	key := stepKey{p.machine, number, what, longest}
 	done, ok := x.steps[key]
 	if !ok {
@@ -53,7 +74,16 @@ func (x *search) step(w *snapshot, node int, what deed, number uint32, longest b
 		p.writing.record = cmp.Or(p.writing.record, before)
 	}
 	for i := range done.sent {
+		if out := &done.sent[i]; x.pairs && out.repeats &&
+			x.told(w, node, x.parcels[out.parcel].to, out.term) {
+			continue
+		}
 		if err := x.send(w, node, &done.sent[i]); err != nil {
+			return err
+		}
+	}
+	if x.pairs && what != sleeps {
+		if err := x.tend(w, node, ledIn, &done); err != nil {
 			return err
 		}
 	}
@@ -80,6 +110,9 @@ func (x *search) purge(w *snapshot, node int) {
 // over reports whether a message can be dropped because it will never change anything.
 func (x *search) over(w *snapshot, node int, number uint32) bool {
 	at := w.peers[node].machine
+	if x.parcels[number].kind != 0 {
+		return false
+	}
 	key := stepKey{machine: at, number: number}
 	over, known := x.overs[key]
 	if known {
@@ -131,7 +164,8 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 	since, word := elector.Time(0), lowest
 	switch {
 	case key.what == sleeps, key.what == tick && key.number == 0,
-		key.what == heldUp && key.number != 0:
+		key.what == heldUp && key.number != 0,
+		(key.what == carries || key.what == backs) && key.number&later != 0:
 		since = x.rate(node)
 	}
 	if key.what == sleeps {
@@ -148,6 +182,9 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 	done = stepped{machine: x.number(w, node, m, since), persist: disk{
 		uint8(e.Persist.Entered), uint8(e.Persist.Reserved), x.record(e.Accept),
 	}}
+	pairing, fresh := m.Pairing()
+	done.leader, done.leaderTerm = int8(slices.Index(x.voters, pairing.Leader)), pairing.Term
+	done.fresh = fresh
 	for _, id := range e.Joined {
 		done.joined = append(done.joined, slices.Index(x.voters, id))
 	}
@@ -164,7 +201,8 @@ func (x *search) stepAnew(w *snapshot, node int, key stepKey) (done stepped, err
 				continue
 			}
 			p := parcel{from: node, to: to, lives: w.peers[node].lives, msg: *msg}
-			sent := sent{x.parcel(p, since != 0), msg.Term, -1}
+			sent := sent{x.parcel(p, since != 0), msg.Term, -1, out.Repeats}
+			done.repeats = done.repeats || out.Repeats
 			switch {
 			case msg.Kind == elector.ElectionProposal:
 				sent.vote = node
@@ -253,7 +291,8 @@ func (x *search) parcel(p parcel, quantum bool) uint32 {
 		number = uint32(len(x.parcels))
 		x.parcelNo[p] = number
 		x.parcels, x.later = append(x.parcels, p), append(x.later, 0)
-		x.lanes = append(x.lanes, uint16(p.from*maxVoters+p.to)<<4|uint16(p.msg.Kind))
+		kind := cmp.Or(p.kind, uint8(p.msg.Kind))
+		x.lanes = append(x.lanes, uint16(p.from*maxVoters+p.to)<<4|uint16(kind))
 	}
 	return number
 }
@@ -293,6 +332,8 @@ func (x *search) drop(w *snapshot, goes func(p *parcel) bool) {
 // dropBetween loses what is on its way between two nodes.
 func (x *search) dropBetween(w *snapshot, a, b int) {
 	x.drop(w, func(p *parcel) bool { return between(p.from, p.to, a, b) })
+	x.dropChanges(w, a, b)
+	x.dropChanges(w, b, a)
 }
 
 // between reports whether a message goes one way or the other between two voters.
@@ -316,6 +357,8 @@ func (x *search) connect(w *snapshot, a, b int) error {
 	}
 	w.peers[a].linked |= 1 << b
 	w.peers[b].linked |= 1 << a
+	x.open(w, a, b)
+	x.open(w, b, a)
 	return errors.Join(x.step(w, a, linkUp, uint32(b), false),
 		x.step(w, b, linkUp, uint32(a), false))
 }
@@ -326,6 +369,9 @@ func (x *search) notice(w *snapshot, node, other int) error {
 	p.linked &^= 1 << other
 	p.down &^= 1 << other
 	x.drop(w, func(p *parcel) bool { return p.from == other && p.to == node })
+	if err := x.close(w, node, other); err != nil {
+		return err
+	}
 	return x.step(w, node, linkDown, uint32(other), false)
 }
 
@@ -340,7 +386,7 @@ func (x *search) end(w *snapshot, node int) {
 			q.died |= 1 << node
 		}
 	}
-	p.linked, p.down, p.died = 0, 0, 0
+	p.linked, p.down, p.died, p.glue = 0, 0, 0, 0
 	x.drop(w, func(p *parcel) bool { return p.to == node })
 }
 
@@ -360,6 +406,9 @@ func (x *search) pass(w *snapshot, asleep int, longest uint32) error {
 		}
 		f.number = x.later[f.number]
 	}
+	if x.pairs {
+		x.passPairs(w, asleep)
+	}
 	for node := range x.nodes {
 		p := &w.peers[node]
 		if p.writing != (disk{}) {
@@ -378,6 +427,13 @@ func (x *search) pass(w *snapshot, asleep int, longest uint32) error {
 			return err
 		}
 		p.behind = node == asleep
+	}
+	for node := range x.nodes {
+		if x.pairs && node != asleep && w.peers[node].machine >= 0 {
+			if err := x.tickPairs(w, node); err != nil {
+				return err
+			}
+		}
 	}
 	for node := range x.nodes {
 		if p := &w.peers[node]; p.workEnd == 0 {
@@ -421,7 +477,7 @@ func (x *search) check(w *snapshot) error {
 		if p.machine < 0 {
 			continue
 		}
-		s := x.state(w, i)
+		s := x.effective(w, i)
 		if s.Role != elector.Leader || s.Leader.LeaseEnd <= noon(i) {
 			continue
 		}
@@ -440,6 +496,9 @@ func (x *search) check(w *snapshot) error {
 		if term < led {
 			return fmt.Errorf("%s leads in term %d after another in %d", x.voters[i], term, led)
 		}
+		if holder, w.led = i, term; x.leases {
+			continue
+		}
 		err := cmp.Or(x.backed(w, i, s.Leader.LeaseEnd), x.reads(w, i))
 		if first < 0 { // the voters may change later
 			err = cmp.Or(x.chosen(w, i, term), err)
@@ -448,7 +507,6 @@ func (x *search) check(w *snapshot) error {
 			return err
 		}
 		w.leaders.set(term, i)
-		holder, w.led = i, term
 	}
 	return x.remembered(w)
 }
@@ -489,7 +547,7 @@ func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
 			backing++
 			continue
 		}
-		s := x.state(w, v)
+		s := x.effective(w, v)
 		until := s.EmbargoEnd
 		if s.Promise.To == x.voters[leader] {
 			until = max(until, s.Promise.Until)

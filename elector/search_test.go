@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -39,6 +40,10 @@ type search struct {
 	rosters  map[elector.Roster][]elector.Voter
 	steps    map[stepKey]stepped
 	overs    map[stepKey]bool
+	glues    []glue
+	glueNo   map[glue]int32
+	knows    map[stepKey]*elector.State
+	crowded  bool // more changes than mostChanges would be on their way
 
 	first   snapshot
 	space   [1024]byte
@@ -87,6 +92,11 @@ type scene struct {
 	recorded   bool            // if warm: a record is committed everywhere
 	losses     uint8           // disks that are lost for good, in all
 
+	pairs  bool   // beats of pairs, §16
+	others uint8  // changes of other elections that the pairs carry, in all
+	leases bool   // nothing is judged except that no two leases are valid
+	broken string // a rule of pairs
+
 	limit int // states; 0 for as many as there are
 }
 
@@ -103,6 +113,7 @@ type parcel struct {
 	from, to int
 	lives    uint8 // disks that the sender had lost
 	msg      elector.Message
+	datagram // zero for a message
 }
 
 const maxVoters = 5
@@ -135,6 +146,11 @@ type stepped struct {
 	names   bool // it cedes, and names a successor
 	sent    []sent
 	joined  []int // who counts from now on
+
+	repeats    bool // a heartbeat tells nothing new
+	leader     int8 // the machine's Pairing; -1 for none
+	leaderTerm lsn.Term
+	fresh      bool
 }
 
 // sent is a message that leaves a node.
@@ -142,6 +158,8 @@ type sent struct {
 	parcel uint32
 	term   lsn.Term
 	vote   int // for whom; -1 for nobody
+
+	repeats bool // Envelope.Repeats
 }
 
 type arrival struct {
@@ -158,6 +176,9 @@ func (x *search) prepare() {
 	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
 	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
 	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint32, 1), make([]uint16, 1)
+	x.glues, x.glueNo, x.knows = nil, map[glue]int32{}, map[stepKey]*elector.State{}
+	blank := glue{session: -1, leader: -1}
+	x.glues, x.glueNo[blank] = append(x.glues, blank), 0
 	x.seed = maphash.MakeSeed()
 	x.first = x.begin()
 	x.terms += x.highest(&x.first)
@@ -210,7 +231,7 @@ func (x *search) expand(w *snapshot, at int32, next *layer) {
 		x.tried++
 		err := x.do(&then, e)
 		if err == nil {
-			err = x.check(&then)
+			err = cmp.Or(x.check(&then), x.kept(w, &then, e))
 		}
 		if err != nil {
 			x.t.Fatalf("%s: %v; %d states, depth %d\n%s", x.name, err, len(x.came),
@@ -371,7 +392,7 @@ func (x *search) boot(w *snapshot, node int, longest bool) error {
 	knows := uint32(p.disk.record)<<11 | uint32(p.disk.entered)<<6 | uint32(p.disk.reserved)<<1 |
 		uint32(truth(p.led))
 	p.machine = x.number(w, node, x.blank(w, node), 0)
-	p.writing, p.linked, p.down, p.died, p.behind = disk{}, 0, 0, 0, false
+	p.writing, p.linked, p.down, p.died, p.behind, p.glue = disk{}, 0, 0, 0, false, 0
 	if rest > 0 {
 		if err := x.step(w, node, pauses, rest, false); err != nil {
 			return err
