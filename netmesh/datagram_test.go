@@ -278,21 +278,3 @@ func TestPath(t *testing.T) {
 	require.Equal(t, "datagram", say(20, time.Millisecond), "the round trip takes longer")
 	require.Equal(t, "stream", say(2, time.Millisecond))
 }
-
-func TestPathCountsWhatIsLost(t *testing.T) {
-	var p path
-	leave := func(n int) {
-		for range n {
-			p.next(beatWord, time.Duration(p.sent)*tryAgain, 0)
-		}
-	}
-	leave(10)
-	p.hear(8)
-	require.Zero(t, p.lost, "the others may be on their way")
-	leave(1)
-	p.hear(9)
-	require.Equal(t, uint64(1), p.lost)
-	leave(1)
-	p.hear(12)
-	require.Zero(t, p.lost, "they were late")
-}

@@ -16,8 +16,6 @@ const (
 type path struct {
 	sent uint64 // datagrams
 	came uint64 // of these, as far as the other end has told
-	told uint64 // sent when the other end told that
-	lost uint64 // of those sent before it told
 
 	unanswered [wordKinds]int // sent since, by kind
 	since      time.Duration  // when the first of them left
@@ -31,8 +29,7 @@ func (p *path) hear(came uint64) {
 	if came <= p.came || came > p.sent {
 		return
 	}
-	p.lost = max(p.told, came) - came // what left after it told may still be on its way
-	p.came, p.told = came, p.sent
+	p.came = came
 	p.unanswered = [wordKinds]int{}
 	p.answers++
 }

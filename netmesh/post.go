@@ -112,6 +112,4 @@ func (l *link) beats(s *LinkStatus) {
 		_, port, _ := net.SplitHostPort(l.packetAddr())
 		s.BeatsWhy = fmt.Sprintf("no answer to datagrams: is UDP port %s open in firewalls?", port)
 	}
-	s.DatagramsOut, s.DatagramsIn = p.path.sent, l.inbox.came.Load()
-	s.DatagramsLost = p.path.lost
 }

@@ -59,8 +59,6 @@ type LinkStatus struct {
 	// Beats is how beats, and the answers to those of the peer, go to the peer while the link is
 	// up: BeatsDatagrams, BeatsStream or BeatsNone; BeatsWhy says why not by datagrams.
 	Beats, BeatsWhy string
-	// The datagrams of this session. DatagramsLost are to the peer, as far as it has told.
-	DatagramsOut, DatagramsIn, DatagramsLost uint64
 }
 
 // Links returns the state of the links to all peers, sorted by node ID.
