@@ -103,12 +103,12 @@ func (l *Loop) drive(d *Driver) {
 		}
 		d.rested = d.Measure.Age()
 		due := d.rested + wait
-		if next := d.nextDue(); next != rings {
+		var more <-chan struct{}
+		if next := d.nextDue(); wait > 0 && next != rings {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		var more <-chan struct{}
-		if len(d.sweep) > 0 || events > 1 || d.mayGreet() {
+		if wait <= 0 || len(d.sweep) > 0 || events > 1 || d.mayGreet() {
 			more = always
 		}
 		select {
