@@ -30,7 +30,7 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 		next.inLine = false
 		if next.tick.Set() && next.machine.IsAboutToStand(now) {
 			d.ticks.Set(&next.tick, min(now, d.ticks.Next())) // before those that are late
-			return // it attempts with its tick, or lets the next one follow
+			return                                            // it attempts with its tick, or lets the next one follow
 		}
 	}
 }
