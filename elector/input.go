@@ -51,9 +51,9 @@ type Backing struct {
 	SentAt   Time
 }
 
-// Covered says whether beats tell all connected members that this leader leads. Then it sends
-// heartbeats only if they tell something new, and the driver watches the end of its lease: it steps
-// the machine with Backed and Tick by then.
+// Covered says whether beats tell all connected members that this leader leads, except for those
+// that LinkUp is still to tell of. Then it sends heartbeats only if they tell something new, and
+// the driver watches the end of its lease: it steps the machine with Backed and Tick by then.
 type Covered struct{ All bool }
 
 // Tick says that time has passed.

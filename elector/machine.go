@@ -242,7 +242,10 @@ func (m *Machine) nextDeadline() Time {
 		return Never
 	}
 	f, k, c, l := s.Follower, s.Seek, s.Candidate, s.Leader // all zero unless this is the role
-	lease, stand := l.LeaseEnd, k.StandAt
+	lease, stand, settles := l.LeaseEnd, k.StandAt, Time(0)
+	if s.Role == Leader {
+		settles = m.settlesAt()
+	}
 	if m.crowded && m.IsAboutToStand(s.Now) {
 		stand = 0
 	}
@@ -251,7 +254,7 @@ func (m *Machine) nextDeadline() Time {
 	}
 	return Time(min(armed(s.RestEnd), armed(s.PauseEnd), armed(f.SilentAt), armed(k.RoundEnd),
 		armed(stand), armed(f.SayAt), armed(c.ProposeAt), armed(c.End), armed(l.BroadcastAt),
-		armed(lease), armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
+		armed(lease), armed(settles), armed(l.Handover.End), armed(l.Confirm.Round), armed(Never)) + 1)
 }
 
 // armed orders deadlines: 0, which is not armed, after all others.

@@ -229,8 +229,21 @@ func (m *Machine) repeats() bool {
 		w.Change != (ChangeVoters{}), w.Begin || w.Bind, m.hasRecord() && !w.Committed:
 		return false
 	}
-	unsettled := m.state.Linked.Without(m.set.self) &^ l.Settled & l.MayStand
-	return unsettled&^l.LacksQuorum == 0 && (!m.hasRecord() || m.state.Linked&^w.Stored == 0)
+	return !m.hasRecord() || m.state.Linked&^w.Stored == 0
+}
+
+// settlesAt is when to look next whether the voters are settled (§9.6) that are to lead next,
+// perhaps. It is not armed if all are.
+func (m *Machine) settlesAt() (at Time) {
+	s, l := &m.state, m.state.Leader
+	unsettled := s.Linked.Without(m.set.self) &^ l.Settled & l.MayStand &^ l.LacksQuorum
+	for i := range m.set.voters {
+		if since := s.By[i].FitSince; unsettled.Has(i) && since != 0 {
+			then := max(since.Add(m.cfg.Timing.Promise()), s.Now.Add(m.cfg.Timing.HeartbeatBroadcast))
+			at = Time(min(armed(at), armed(then)) + 1)
+		}
+	}
+	return at
 }
 
 // asserts returns what a heartbeat would tell now.

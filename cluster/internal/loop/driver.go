@@ -41,6 +41,9 @@ type Driver struct {
 	news       []told                      // what not all elections were told yet
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
+	greetings  []greeting
+	greetFrom  elector.Time // the present period of greetings
+	greeted    int          // how many there were in it
 
 	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
 	unentitled map[elector.NodeID]bool              // linked peers that act as voters and are none
@@ -100,18 +103,20 @@ func (l *Loop) drive(d *Driver) {
 		}
 		d.rested = d.Measure.Age()
 		due := d.rested + wait
-		if next := d.nextDue(); next != rings {
+		var more <-chan struct{}
+		if next := d.nextDue(); wait > 0 && next != rings {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		var more <-chan struct{}
-		if len(d.sweep) > 0 || events > 1 {
+		if wait <= 0 || len(d.sweep) > 0 || events > 1 || d.mayGreet() {
 			more = always
 		}
 		select {
 		case <-more:
 			d.Hooks.Gate()
+			d.listenFirst()
 			d.sweepSome()
+			d.greetSome()
 		case e := <-l.inbox:
 			l.read(d, &e, due, events)
 		case <-d.waiting.ready:

@@ -264,7 +264,9 @@ func TestLiesKeepNoLease(t *testing.T) {
 				}
 				l.change(leads, c.says(term)...)
 				every(10*time.Millisecond, time.Second, func() { answer(ackOf) })
-				leads.view(func(d *Driver) { d.uncover("first") }) // the leases are arranged anew
+				leads.view(func(d *Driver) { // the leases are arranged anew
+					d.step(d.groups["first"], elector.Covered{})
+				})
 				every(10*time.Millisecond, time.Second, func() { answer(ackOf) })
 				l.net.Filter("a", "b", memnet.Drop)
 				l.net.Filter("b", "a", memnet.Drop)

@@ -29,8 +29,9 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 		d.line = d.line[1:]
 		next.inLine = false
 		if next.tick.Set() && next.machine.IsAboutToStand(now) {
-			d.ticks.Set(&next.tick, now)
-			return // it attempts with its tick, or lets the next one follow
+			// It attempts with its tick, before those that are late, or lets the next one follow.
+			d.ticks.Set(&next.tick, min(now, d.ticks.Next()))
+			return
 		}
 	}
 }

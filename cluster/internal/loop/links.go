@@ -34,7 +34,7 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 		d.quality.Up(peer.Node)
 		d.noteProcess(&peer)
 		d.noteReturn(peer.Node)
-		d.stepAll(elector.LinkUp{Peer: peer.Node})
+		d.tellAll(func(d *Driver, g *group) { d.linkUp(g, peer.Node) })
 	})
 	guarded.Wake(l.Linked)
 }

@@ -258,6 +258,9 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 			l.renew(d)
 		}
 	}
+	if len(d.loud) > 2*mostLoud { // they have ticks of their own within a period
+		return
+	}
 	now := d.Now()
 	for _, g := range d.loud {
 		if now < g.tick.At && s.leads.Support(g.Name, g.leadTerm) != 0 {
@@ -344,7 +347,7 @@ func (d *Driver) changed(s *session, c pair.Change) {
 			s.ring(d, d.Now()) // the first beat lets elections be carried
 		}
 	case pair.Leave:
-		d.uncover(c.Group)
+		d.uncover(c.Group, s)
 	}
 }
 
@@ -363,7 +366,7 @@ func (d *Driver) crowds(s *session, c pair.Change) bool {
 // tell all elections costs too much for a few, which a peer may empty again and again.
 func (d *Driver) emptied(s *session) {
 	if n := s.leads.Len(); n <= 4*batch {
-		s.leads.Look(n, func(name string, _ lsn.Term) { d.uncover(name) })
+		s.leads.Look(n, func(name string, _ lsn.Term) { d.uncover(name, s) })
 		return
 	}
 	leads := *s.leads
@@ -375,7 +378,7 @@ func (d *Driver) emptied(s *session) {
 	}
 	d.tellAll(func(d *Driver, g *group) {
 		if leads.Follows(g.Name, g.leadTerm) {
-			d.uncover(g.Name)
+			d.uncover(g.Name, before)
 		}
 	})
 }
@@ -397,9 +400,15 @@ func (d *Driver) disowned(s *session, name string, term lsn.Term) {
 	}
 }
 
-// uncover lets a leader send heartbeats again: somebody is not carried any more.
-func (d *Driver) uncover(name string) {
-	if g := d.groups[name]; g != nil && g.leadTerm != 0 {
+// uncover lets a leader send heartbeats again: the peer is not told by beats any more that it
+// leads. Of one that backed the lease, no further ack counts.
+func (d *Driver) uncover(name string, s *session) {
+	g := d.groups[name]
+	switch {
+	case g == nil || g.leadTerm == 0:
+	case g.lease != nil && !slices.Contains(g.lease.backers, s):
+		d.linkUp(g, s.peer)
+	default:
 		d.step(g, elector.Covered{})
 	}
 }

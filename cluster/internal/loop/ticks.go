@@ -33,6 +33,9 @@ func (d *Driver) excuse(g *group) {
 	if late < lateFrom || !g.tick.Set() || g.tick.At == g.putOff || g.leadTerm != 0 {
 		return
 	}
+	if len(d.line) > 0 && g.machine.IsAboutToStand(d.awake) { // it waits in line, or has waited
+		return
+	}
 	d.quality.HeldUp(d.awake, late)
 	d.stepOnce(g, elector.HeldUp{For: late})
 	g.putOff = g.tick.At
