@@ -188,6 +188,9 @@ func (m *Machine) tellNews() {
 	case s.Role == Leader && l.BroadcastAt == 0:
 		l.BroadcastAt = m.nextBroadcast()
 	case !f.Carried || !m.set.mayVote:
+		if f.SayAt != 0 { // it had news, and lost its vote, or the beats, before the news was due
+			f.SayAt = 0
+		}
 	default:
 		f.SayAt = 0
 		ack := m.ackOf(f.Echoed, f.EchoedAt)

@@ -258,7 +258,16 @@ func (s *script) step(in elector.Input) string {
 		// The second step follows at once, so the wake of the first does not count.
 		return cutWake(text) + s.step(done)
 	}
+	s.restsSoon(e.Wake)
 	return text
+}
+
+// restsSoon requires that a driver does not tick for ever at one moment.
+func (s *script) restsSoon(wake elector.Time) {
+	for m, ticks := s.m.Clone(), 0; wake <= s.now; ticks++ {
+		require.Less(s.t, ticks, 4)
+		wake = m.Step(s.now, 1, elector.Tick{}).Wake
+	}
 }
 
 func legal(ts []elector.Transition) bool {
