@@ -31,7 +31,8 @@ func manyMain(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	fmt.Println("|elections|led after|led by each|CPU|KiB/s|packets/s|wake-ups/s|memory|opening one|" +
-		"the first killed: led after|CPU then|\n|---|---|---|---|---|---|---|---|---|---|---|")
+		"one killed: led after|CPU then|it comes back: followed after|\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*counts, ",") {
 		n, err := strconv.Atoi(text)
 		if err == nil {
@@ -72,9 +73,17 @@ func measureMany(ctx context.Context, c *cluster, n int, rest time.Duration) err
 		return err
 	}
 	alone, err := c.costs(ctx, rest, true)
-	fmt.Printf("|%d|%.1f s|%v|%.2f %%|%.1f|%.0f|%.0f|%.0f MiB|%s|%.2f s|%.2f %%|\n", n,
+	if err != nil {
+		return err
+	}
+	began = time.Now()
+	if err := c.start(0); err != nil {
+		return err
+	}
+	back, err := c.allLed(ctx, n, began)
+	fmt.Printf("|%d|%.1f s|%v|%.2f %%|%.1f|%.0f|%.0f|%.0f MiB|%s|%.2f s|%.2f %%|%.1f s|\n", n,
 		took.Seconds(), led, healthy.cpu, healthy.bytes/1024, healthy.packets, healthy.wakes,
-		healthy.memory, opened.Round(time.Microsecond), again.Seconds(), alone.cpu)
+		healthy.memory, opened.Round(time.Microsecond), again.Seconds(), alone.cpu, back.Seconds())
 	return err
 }
 

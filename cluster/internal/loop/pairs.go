@@ -55,6 +55,7 @@ func (d *Driver) openSession(peer *netmesh.PeerInfo) {
 // closeSession ends the session with a peer. Nothing of it that still comes counts. Each election
 // writes down what the pair has promised for it before its next step.
 func (d *Driver) closeSession(peer elector.NodeID) {
+	d.greetings = slices.DeleteFunc(d.greetings, func(o greeting) bool { return o.peer == peer })
 	s := d.sessions[peer]
 	if s == nil {
 		return
