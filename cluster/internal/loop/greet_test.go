@@ -25,7 +25,7 @@ func TestANodeThatComesBackIsGreetedInTurns(t *testing.T) {
 
 // comeBack is that story. A node that opens its elections late is a member without them first.
 func comeBack(t *testing.T, opensLate bool) {
-	elections := numbered(4 * mostLoud)
+	elections := numbered(3 * mostLoud)
 	net := memnet.New()
 	net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
 	all := meet(t, net, abc, elections...)
