@@ -270,13 +270,13 @@ func TestWhoFollowsNobodyIsTold(t *testing.T) {
 // §16.10: of many elections without a leader few try to get one at a time.
 func TestManyAttemptsWaitInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const count = 8 * attemptsAtOnce
+		const count = 6 * attemptsAtOnce
 		elections := numbered(count)
 		net := memnet.New()
 		net.Delay(func(string, string) time.Duration { return 120 * time.Millisecond }, nil)
 		all := meet(t, net, abc, elections...)
-		for range 400 {
-			time.Sleep(25 * time.Millisecond)
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
 			for _, m := range all {
 				m.view(func(d *Driver) {
 					attempts := 0
