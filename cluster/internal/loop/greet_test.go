@@ -16,76 +16,63 @@ import (
 // §16.10: a node comes back to very many leaders. All lead on, few send heartbeats at a time, and
 // they are quiet again long before that voter has settled. It counts as settled (§9.6) then.
 func TestANodeThatComesBackIsGreetedInTurns(t *testing.T) {
-	for name, opensLate := range map[string]bool{"with its elections": false, "without": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { comeBack(t, opensLate) })
-		})
-	}
-}
-
-// comeBack is that story. A node that opens its elections late is a member without them first.
-func comeBack(t *testing.T, opensLate bool) {
-	elections := numbered(3 * mostLoud)
-	net := memnet.New()
-	net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
-	all := meet(t, net, abc, elections...)
-	time.Sleep(40 * time.Second)
-	net.Kill("a")
-	alive := all[1:]
-	time.Sleep(40 * time.Second)
-	led := map[string]*member{}
-	for _, name := range elections {
-		led[name] = leader(t, alive, name)
-		require.NotNil(t, led[name], name)
-	}
-	var first, late []string
-	if first = elections; opensLate {
-		first, late = nil, elections
-	}
-	back := startMember(t, net, clock.Process(), "a", abc, first...)
-	for _, m := range alive {
-		back.mesh.AddPeer(m.id, string(m.id)+":7000")
-	}
-	if opensLate {
-		time.Sleep(10 * time.Second)
-	}
-	for _, name := range late {
-		_, err := back.Open(name, Setup{Elector: elector.Config{
-			Self: "a", Voters: abc, Timing: elector.Article(),
-		}})
-		require.NoError(t, err)
-	}
-	most := 0
-	for range 300 {
-		time.Sleep(10 * time.Millisecond)
-		for _, m := range alive {
-			m.view(func(d *Driver) { most = max(most, len(d.loud)) })
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(3 * mostLoud)
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		net.Kill("a")
+		alive := all[1:]
+		time.Sleep(40 * time.Second)
+		led := map[string]*member{}
+		for _, name := range elections {
+			led[name] = leader(t, alive, name)
+			require.NotNil(t, led[name], name)
 		}
-		name := elections[most%len(elections)]
-		require.Equal(t, led[name], leader(t, alive, name))
-	}
-	require.Greater(t, most, mostLoud/2)
-	require.LessOrEqual(t, most, mostLoud+batch)
-	for _, m := range append(alive, back) {
-		m.beats.take()
-	}
-	time.Sleep(time.Second)
-	for _, m := range append(alive, back) {
-		require.Empty(t, m.beats.take(), "heartbeats to %s", m.id)
-	}
-	time.Sleep(5 * time.Second)
-	for _, m := range alive {
-		m.view(func(d *Driver) {
-			for _, name := range elections {
-				if g := d.groups[name]; led[name] == m {
-					require.NotZero(t, g.leadTerm, name)
-					a := slices.Index(g.machine.Electorate(), elector.NodeID("a"))
-					require.True(t, g.machine.State().Leader.Settled.Has(a), name)
-				}
+		back := startMember(t, net, clock.Process(), "a", abc)
+		for _, m := range alive {
+			back.mesh.AddPeer(m.id, string(m.id)+":7000")
+		}
+		time.Sleep(10 * time.Second) // a member without the elections
+		for _, name := range elections {
+			_, err := back.Open(name, Setup{Elector: elector.Config{
+				Self: "a", Voters: abc, Timing: elector.Article(),
+			}})
+			require.NoError(t, err)
+		}
+		most := 0
+		for range 300 {
+			time.Sleep(10 * time.Millisecond)
+			for _, m := range alive {
+				m.view(func(d *Driver) { most = max(most, len(d.loud)) })
 			}
-		})
-	}
-	followed, mirrored := inSessions(append(alive, back))
-	require.Equal(t, 2*(len(elections)+1), followed)
-	require.Equal(t, followed, mirrored)
+			name := elections[most%len(elections)]
+			require.Equal(t, led[name], leader(t, alive, name))
+		}
+		require.Greater(t, most, mostLoud/2)
+		require.LessOrEqual(t, most, mostLoud+batch)
+		for _, m := range append(alive, back) {
+			m.beats.take()
+		}
+		time.Sleep(time.Second)
+		for _, m := range append(alive, back) {
+			require.Empty(t, m.beats.take(), "heartbeats to %s", m.id)
+		}
+		time.Sleep(5 * time.Second)
+		for _, m := range alive {
+			m.view(func(d *Driver) {
+				for _, name := range elections {
+					if g := d.groups[name]; led[name] == m {
+						require.NotZero(t, g.leadTerm, name)
+						a := slices.Index(g.machine.Electorate(), elector.NodeID("a"))
+						require.True(t, g.machine.State().Leader.Settled.Has(a), name)
+					}
+				}
+			})
+		}
+		followed, mirrored := inSessions(append(alive, back))
+		require.Equal(t, 2*(len(elections)+1), followed)
+		require.Equal(t, followed, mirrored)
+	})
 }
