@@ -12,9 +12,8 @@ import (
 // In a scene with pairs each node has both ends of a session with each other one, as real values of
 // elector/pair, and what cluster/internal/loop does with them, written once more. A beat is sent
 // each quantum, as are heartbeats. Beats and acks are datagrams, of which the newest of a link and
-// kind is on its way. Changes keep their order, and messages may overtake them. Of all other
-// elections of the two nodes one is known, of which nothing is assumed: it joins and leaves at any
-// time.
+// kind is on its way. Changes keep their order, and messages may overtake them. One more election
+// of the two nodes stands for all others. It joins and leaves at any time.
 
 // The elections of a pair: the one whose machines are stepped, and all others.
 const ours, theirs = "g", "h"

@@ -58,7 +58,7 @@ type Common struct {
 // Rare is the part of a State that is zero most of the time, whatever the role.
 type Rare struct {
 	Climb    climb
-	CededOut NodeID // gave up Term, as those of Ceded; the newest that is none of its voters
+	CededOut NodeID // the newest node without a vote that gave up Term, as the voters in Ceded did
 	Tuned    Tuned  // of the newest leader; zero for none
 	RestEnd  Time   // until when it does not stand; 0 for no rest
 	// PauseEnd is the end of the pause, in which leadership stays where it is; 0 for none.

@@ -26,11 +26,14 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 // mayGreet reports whether a leader is to greet now: few are loud, or they have been for so long
 // that they wait for somebody who does not join.
 func (d *Driver) mayGreet() bool {
-	period := elector.Article().HeartbeatBroadcast
+	if len(d.greetings) == 0 {
+		return false
+	}
+	period := d.greetings[0].g.Config.Timing.HeartbeatBroadcast
 	if d.awake >= d.greetFrom.Add(period) {
 		d.greetFrom, d.greeted = d.awake, 0
 	}
-	return len(d.greetings) > 0 && (len(d.loud) < mostLoud || d.greeted < mostLoud)
+	return len(d.loud) < mostLoud || d.greeted < mostLoud
 }
 
 // greetSome lets the next leaders greet.

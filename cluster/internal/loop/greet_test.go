@@ -76,3 +76,27 @@ func TestANodeThatComesBackIsGreetedInTurns(t *testing.T) {
 		require.Equal(t, followed, mirrored)
 	})
 }
+
+// A leader whose lease needs the node that comes back greets it at once.
+func TestWhoIsNeededIsGreetedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "first")
+		at := slices.Index(all, leads)
+		peer, other := all[(at+1)%3], all[(at+2)%3]
+		waits := func() (n int) {
+			leads.view(func(d *Driver) {
+				d.linkUp(d.groups["first"], peer.id)
+				n = len(d.greetings)
+			})
+			return n
+		}
+		require.Equal(t, 1, waits(), "the other one backs the lease")
+		net.Kill(string(other.id))
+		time.Sleep(20 * time.Second)
+		require.Equal(t, leads, leader(t, []*member{leads, peer}, "first"))
+		require.Zero(t, waits())
+	})
+}
