@@ -31,8 +31,9 @@ func manyMain(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	fmt.Println("|elections|led after|led by each|CPU|KiB/s|packets/s|wake-ups/s|memory|opening one|" +
-		"one killed: led after|CPU then|it comes back: followed after|\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|")
+		"one killed: led after|CPU then|it comes back: followed after|" +
+		"another stops, in|99 % and all without a leader below|\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*counts, ",") {
 		n, err := strconv.Atoi(text)
 		if err == nil {
@@ -81,10 +82,37 @@ func measureMany(ctx context.Context, c *cluster, n int, rest time.Duration) err
 		return err
 	}
 	back, err := c.allLed(ctx, n, began)
-	fmt.Printf("|%d|%.1f s|%v|%.2f %%|%.1f|%.0f|%.0f|%.0f MiB|%s|%.2f s|%.2f %%|%.1f s|\n", n,
+	if err != nil {
+		return err
+	}
+	before := c.sums[2].Gaps
+	stopped, err := c.stop(1)
+	if err == nil {
+		_, err = c.allLed(ctx, n, time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	gaps := c.sums[2]
+	for i, n := range before {
+		gaps.Gaps[i] -= n
+	}
+	fmt.Printf("|%d|%.1f s|%v|%.2f %%|%.1f|%.0f|%.0f|%.0f MiB|%s|%.2f s|%.2f %%|%.1f s|%.1f s|%s, %s|\n", n,
 		took.Seconds(), led, healthy.cpu, healthy.bytes/1024, healthy.packets, healthy.wakes,
-		healthy.memory, opened.Round(time.Microsecond), again.Seconds(), alone.cpu, back.Seconds())
+		healthy.memory, opened.Round(time.Microsecond), again.Seconds(), alone.cpu, back.Seconds(),
+		stopped.Seconds(), gaps.Within(0.99), gaps.Within(1))
 	return err
+}
+
+// stop lets a node stop in good order, and returns how long that took.
+func (c *cluster) stop(i int) (time.Duration, error) {
+	p, began := c.processes[i], time.Now()
+	c.processes[i] = nil // apply ignores its last reports
+	err := p.command(node.Leave)
+	if err == nil {
+		err = p.cmd.Wait()
+	}
+	return time.Since(began), err
 }
 
 // allLed waits until all elections have one leader, and returns how long that took, from began on.

@@ -41,9 +41,9 @@ type Driver struct {
 	news       []told                      // what not all elections were told yet
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
-	greetings  []greeting
-	greetFrom  elector.Time // the present period of greetings
-	greeted    int          // how many there were in it
+	greetings  turns
+	cessions   turns
+	vacant     map[string]bool // given up to a successor that was not heard to lead yet
 
 	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
 	unentitled map[elector.NodeID]bool              // linked peers that act as voters and are none
@@ -69,15 +69,17 @@ type Driver struct {
 const ordered = true
 
 func newDriver(c *common, m Mesh) *Driver {
-	return &Driver{
+	d := &Driver{
 		common: c, Mesh: m,
 		lobby:  lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, led: map[*class]int{},
+		sessions: map[elector.NodeID]*session{}, led: map[*class]int{}, vacant: map[string]bool{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
+	d.newTurns()
+	return d
 }
 
 // drive owns the elections until quit.
@@ -108,7 +110,7 @@ func (l *Loop) drive(d *Driver) {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
-		if wait <= 0 || len(d.sweep) > 0 || events > 1 || d.mayGreet() {
+		if wait <= 0 || len(d.sweep) > 0 || events > 1 || d.turnsDue() {
 			more = always
 		}
 		select {
@@ -116,7 +118,7 @@ func (l *Loop) drive(d *Driver) {
 			d.Hooks.Gate()
 			d.listenFirst()
 			d.sweepSome()
-			d.greetSome()
+			d.takeTurns()
 		case e := <-l.inbox:
 			l.read(d, &e, due, events)
 		case <-d.waiting.ready:
@@ -162,6 +164,9 @@ func (d *Driver) handle(e *event) {
 		e.do(d)
 		return
 	}
+	if e.msg.Kind == elector.LeaderHeartbeat {
+		delete(d.vacant, e.group)
+	}
 	g := d.groups[e.group]
 	if g == nil {
 		g = d.invite(e)
@@ -184,11 +189,17 @@ func (d *Driver) UntilTick() time.Duration {
 	return at.Sub(d.Now())
 }
 
-// nextDue is when the first tick or alarm is due, or a value that has not come is asked for again.
+// nextDue is when the first tick or alarm is due, a value that has not come is asked for again, or
+// the next ones have their turn although others are still at it.
 func (d *Driver) nextDue() elector.Time {
 	next := min(d.ticks.Next(), d.alarms.Next())
 	if len(d.coming) > 0 {
 		next = min(next, d.pulledAt.Add(askAfter))
+	}
+	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
+		if len(t.waiting) > 0 {
+			next = min(next, t.until())
+		}
 	}
 	return next
 }
@@ -329,6 +340,9 @@ func (d *Driver) send(g *group, e *elector.Effects) (covered bool) {
 		case m.Repeats:
 			covered = d.heartbeat(g, &m.Message)
 		default:
+			if m.Message.Successor != "" && len(d.cessions.waiting) > 0 {
+				d.vacant[g.Name] = true
+			}
 			d.Mesh.Send(m.To, g.Name, m.Message)
 		}
 	}

@@ -269,7 +269,9 @@ func (l *Loop) SetHealth(unfit string, patience time.Duration) {
 	l.later(func(d *Driver) { d.tellAll(applyHealth) })
 	if unfit != "" {
 		time.AfterFunc(patience, func() {
-			l.later(func(d *Driver) { d.tellAll(applyHealthToLeader) })
+			l.later(func(d *Driver) {
+				d.tellAll(func(d *Driver, g *group) { d.cede(g, applyHealthToLeader) })
+			})
 		})
 	}
 }
@@ -282,7 +284,11 @@ func applyHealth(d *Driver, g *group) {
 }
 
 func applyHealthToLeader(d *Driver, g *group) {
-	_, _ = g.SetFit(Probes, *d.health.Load()) // of an election that has ended it does not matter
+	unfit := *d.health.Load()
+	if unfit != "" && g.leadTerm != 0 {
+		d.vacant[g.Name] = true // it asks its successor first
+	}
+	_, _ = g.SetFit(Probes, unfit) // of an election that has ended it does not matter
 }
 
 // WorkEnded tells of the work that ended by itself last.

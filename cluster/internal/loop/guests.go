@@ -140,8 +140,7 @@ func (d *Driver) closeIdle() {
 		case now.Sub(g.guest.usedAt) >= d.GuestIdle:
 			g.guest.idle = true
 			g.dropped.Store(true)
-			g.Close(ErrClosed, false)
-			d.stepRequests(g)
+			closeGroup(d, g)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -180,11 +181,12 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 		for _, g := range d.groups {
 			all = append(all, g.Election)
 		}
-		d.tellAll(func(d *Driver, g *group) {
-			g.Close(ErrClosed, false)
-			d.stepRequests(g)
-		})
+		d.tellAll(func(d *Driver, g *group) { d.cede(g, closeGroup) })
 	})
+	stop := context.AfterFunc(ctx, func() { // no time is left to wait for successors
+		l.later(func(d *Driver) { d.cessions.most = math.MaxInt })
+	})
+	defer stop()
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))
 	}
@@ -193,6 +195,11 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	}
 	l.view(func(d *Driver) { d.end(ErrClosed) })
 	return err
+}
+
+func closeGroup(d *Driver, g *group) {
+	g.Close(ErrClosed, false)
+	d.stepRequests(g)
 }
 
 // awaitEnd waits until an election that is being closed has ended. When ctx ends, it ends the

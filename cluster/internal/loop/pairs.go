@@ -55,7 +55,8 @@ func (d *Driver) openSession(peer *netmesh.PeerInfo) {
 // closeSession ends the session with a peer. Nothing of it that still comes counts. Each election
 // writes down what the pair has promised for it before its next step.
 func (d *Driver) closeSession(peer elector.NodeID) {
-	d.greetings = slices.DeleteFunc(d.greetings, func(o greeting) bool { return o.peer == peer })
+	g := &d.greetings
+	g.waiting = slices.DeleteFunc(g.waiting, func(t turn) bool { return t.peer == peer })
 	s := d.sessions[peer]
 	if s == nil {
 		return

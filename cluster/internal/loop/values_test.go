@@ -43,11 +43,12 @@ type member struct {
 // pace holds a driver up, and counts how many steps of elections it makes in one go.
 type pace struct {
 	hold      atomic.Int64 // for how long right before it goes on, in ns
+	each      atomic.Int64 // how long each go takes, in ns
 	now, most atomic.Int64 // steps
 }
 
 func (p *pace) gate() {
-	time.Sleep(time.Duration(p.hold.Swap(0)))
+	time.Sleep(time.Duration(p.hold.Swap(0) + p.each.Load()))
 	p.now.Store(0)
 }
 

@@ -73,9 +73,10 @@ type Grower interface {
 	Grow(ctx context.Context, index int) error
 }
 
-// Summer is a member that sums up its elections.
+// Summer is a member that sums up its elections, and stops in good order.
 type Summer interface {
 	Sum() Sums
+	Close(ctx context.Context) error
 }
 
 // Start starts a member. It calls saw with the name of each leader that the library

@@ -1,12 +1,16 @@
 package node
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Commands to a process, each a line on its standard input.
 const (
 	AskLeads = "leads?"   // answered by Answer
 	HandOver = "handover" // answered by Failed if it fails, or else by nothing
 	Sum      = "sum"      // answered by Summed
+	Leave    = "leave"    // stop in good order; the process ends
 	Watch    = "watch"    // begin to sample Member.Leads
 	Unwatch  = "unwatch"  // answered by one Led for each span of yes, and then by Watched
 	Write    = "write "   // and a Load in JSON: answered by Wrote, or Failed
@@ -39,6 +43,23 @@ type Load struct {
 type Sums struct {
 	Led, Leaderless int           // that it leads, and in which it knows no leader
 	Opened          time.Duration // opening them took
+	// Gaps counts the times without a leader, by bounds in seconds; the last is above all of them.
+	Bounds []float64
+	Gaps   []uint64
+}
+
+// Within is a time within which at least a share of the gaps ended.
+func (s *Sums) Within(share float64) time.Duration {
+	var all, sum uint64
+	for _, n := range s.Gaps {
+		all += n
+	}
+	for i, bound := range s.Bounds {
+		if sum += s.Gaps[i]; float64(sum) >= share*float64(all) {
+			return time.Duration(bound * float64(time.Second))
+		}
+	}
+	return math.MaxInt64
 }
 
 // Report is what a process says on its standard output, in JSON. Fields that its Kind does

@@ -57,6 +57,8 @@ func run(argument string, start Start) error {
 		case Sum:
 			sums := member.(Summer).Sum()
 			write(Report{Kind: Summed, Sums: &sums})
+		case Leave:
+			return member.(Summer).Close(context.Background())
 		case Watch:
 			w.begin()
 		case Deadlock:

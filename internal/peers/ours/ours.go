@@ -82,8 +82,11 @@ func scaled(t elector.Timing, period time.Duration) elector.Timing {
 func (m member) Leads() bool { return m.IsLeader() }
 
 func (m member) Sum() node.Sums {
-	sums := m.StatsOf(cluster.Selection{Few: 1}).Sums
-	return node.Sums{Led: sums.Leading, Leaderless: sums.WithoutLeader, Opened: m.opened}
+	stats := m.StatsOf(cluster.Selection{Few: 1})
+	return node.Sums{
+		Led: stats.Sums.Leading, Leaderless: stats.Sums.WithoutLeader, Opened: m.opened,
+		Bounds: stats.Leaderless.Bounds, Gaps: stats.Leaderless.Counts,
+	}
 }
 
 func (m member) Write(ctx context.Context, place int, value []byte) error {

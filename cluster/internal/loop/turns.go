@@ -1,0 +1,109 @@
+package loop
+
+import "github.com/bmqelect/bmqelect/elector"
+
+// turns lets elections do one after the other what would hold up all of them if very many did it at
+// once: §16.10.
+type turns struct {
+	most     int        // how many do it at a time
+	underWay func() int // how many are at it
+	waiting  []turn
+	from     elector.Time // the present heartbeat period
+	begun    int          // how many have begun in it
+}
+
+// turn is what an election of this node is to do.
+type turn struct {
+	*group
+	peer elector.NodeID // to whom it does it; "" if to nobody
+	do   told
+}
+
+// mostLoud is how many leaders that are not quiet greet at a time. A node that comes back makes
+// each leader send heartbeats until it follows. If very many did so at once, they would repeat them
+// faster than nodes can join, and no ack would come in time: all leases would end.
+const mostLoud = 512
+
+// newTurns makes the turns of greetings and of cessions.
+func (d *Driver) newTurns() {
+	d.greetings = turns{most: mostLoud, underWay: func() int { return len(d.loud) }}
+	d.cessions = turns{most: attemptsAtOnce, underWay: func() int { return len(d.vacant) }}
+}
+
+// due reports whether the next one is to begin: few are at it, or they have been for so long that
+// they wait for somebody who does not answer.
+func (t *turns) due(now elector.Time) bool {
+	return len(t.waiting) > 0 && (t.underWay() < t.most || t.begun < t.most || now >= t.until())
+}
+
+// until is the end of the present period, if somebody waits.
+func (t *turns) until() elector.Time {
+	return t.from.Add(t.waiting[0].Config.Timing.HeartbeatBroadcast)
+}
+
+// turnsDue reports whether somebody's turn has come.
+func (d *Driver) turnsDue() bool { return d.greetings.due(d.awake) || d.cessions.due(d.awake) }
+
+// wait lets an election wait for its turn.
+func (t *turns) wait(next turn, now elector.Time) {
+	t.waiting = append(t.waiting, next)
+	if len(t.waiting) == 1 && now >= t.until() {
+		t.from, t.begun = now, 0
+	}
+}
+
+// begin takes the next one out.
+func (t *turns) begin(now elector.Time) turn {
+	next := t.waiting[0]
+	if now >= t.until() {
+		t.from, t.begun = now, 0
+	}
+	t.begun++
+	if t.waiting = t.waiting[1:]; len(t.waiting) == 0 {
+		t.waiting = nil
+	}
+	return next
+}
+
+// takeTurns lets the next elections do what they wait for, once all know why. A node that stops has
+// taken leave of all whom it follows by then, so nobody gives leadership to it.
+func (d *Driver) takeTurns() {
+	if len(d.sweep) > 0 {
+		return
+	}
+	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
+		for n := 0; n < batch && t.due(d.awake); n++ {
+			if next := t.begin(d.awake); next.tick.Set() {
+				next.do(d, next.group)
+			}
+		}
+	}
+}
+
+// linkUp tells an election of a new link, or of one whose peer begins to take part. A leader whose
+// lease lasts without that peer greets it later.
+func (d *Driver) linkUp(g *group, peer elector.NodeID) {
+	greet := func(d *Driver, g *group) {
+		if d.up[peer] != nil {
+			d.step(g, elector.LinkUp{Peer: peer})
+		}
+	}
+	if g.lease != nil && g.lease.backed(g, peer) > d.awake.Add(g.Config.Timing.HeartbeatBroadcast) {
+		d.greetings.wait(turn{g, peer, greet}, d.awake)
+		return
+	}
+	greet(d, g)
+}
+
+// cede lets an election do what makes it give up its leadership, if it leads. If very many did so
+// at once, they would wait without a leader until their successors have the time to stand.
+func (d *Driver) cede(g *group, how told) {
+	if g.leadTerm == 0 {
+		how(d, g)
+		return
+	}
+	if len(d.cessions.waiting) == 0 {
+		clear(d.vacant)
+	}
+	d.cessions.wait(turn{g, "", how}, d.awake)
+}

@@ -1,0 +1,199 @@
+package loop
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// §16.10: a node comes back to very many leaders. All lead on, few send heartbeats at a time, and
+// they are quiet again long before that voter has settled. It counts as settled (§9.6) then.
+func TestANodeThatComesBackIsGreetedInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(3 * mostLoud)
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		net.Kill("a")
+		alive := all[1:]
+		time.Sleep(40 * time.Second)
+		led := map[string]*member{}
+		for _, name := range elections {
+			led[name] = leader(t, alive, name)
+			require.NotNil(t, led[name], name)
+		}
+		back := startMember(t, net, clock.Process(), "a", abc)
+		for _, m := range alive {
+			back.mesh.AddPeer(m.id, string(m.id)+":7000")
+		}
+		time.Sleep(10 * time.Second) // a member without the elections
+		for _, name := range elections {
+			_, err := back.Open(name, Setup{Elector: elector.Config{
+				Self: "a", Voters: abc, Timing: elector.Article(),
+			}})
+			require.NoError(t, err)
+		}
+		most := 0
+		for range 300 {
+			time.Sleep(10 * time.Millisecond)
+			for _, m := range alive {
+				m.view(func(d *Driver) { most = max(most, len(d.loud)) })
+			}
+			name := elections[most%len(elections)]
+			require.Equal(t, led[name], leader(t, alive, name))
+		}
+		require.Greater(t, most, mostLoud/2)
+		require.LessOrEqual(t, most, mostLoud+batch)
+		for _, m := range append(alive, back) {
+			m.beats.take()
+		}
+		time.Sleep(time.Second)
+		for _, m := range append(alive, back) {
+			require.Empty(t, m.beats.take(), "heartbeats to %s", m.id)
+		}
+		time.Sleep(5 * time.Second)
+		for _, m := range alive {
+			m.view(func(d *Driver) {
+				for _, name := range elections {
+					if g := d.groups[name]; led[name] == m {
+						require.NotZero(t, g.leadTerm, name)
+						a := slices.Index(g.machine.Electorate(), elector.NodeID("a"))
+						require.True(t, g.machine.State().Leader.Settled.Has(a), name)
+					}
+				}
+			})
+		}
+		followed, mirrored := inSessions(append(alive, back))
+		require.Equal(t, 2*(len(elections)+1), followed)
+		require.Equal(t, followed, mirrored)
+	})
+}
+
+// A leader whose lease needs the node that comes back greets it at once.
+func TestWhoIsNeededIsGreetedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "first")
+		at := slices.Index(all, leads)
+		peer, other := all[(at+1)%3], all[(at+2)%3]
+		waits := func() (n int) {
+			leads.view(func(d *Driver) {
+				d.linkUp(d.groups["first"], peer.id)
+				n = len(d.greetings.waiting)
+			})
+			return n
+		}
+		require.Equal(t, 1, waits(), "the other one backs the lease")
+		net.Kill(string(other.id))
+		time.Sleep(20 * time.Second)
+		require.Equal(t, leads, leader(t, []*member{leads, peer}, "first"))
+		require.Zero(t, waits())
+	})
+}
+
+// §16.10: a node that gives up very many leaderships does so in turns, so that few elections are
+// without a leader at a time. Each changes its leader once.
+func TestManyLeadershipsAreGivenUpInTurns(t *testing.T) {
+	for name, giveUp := range map[string]func(*member){
+		"stops": func(m *member) { require.NoError(t, m.CloseAll(context.Background())) },
+		"unfit": func(m *member) { m.SetHealth("sick", 100*time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				elections := numbered(9 * attemptsAtOnce)
+				net := memnet.New()
+				net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+				all := meet(t, net, abc, elections...)
+				time.Sleep(40 * time.Second)
+				terms := func(members ...*member) map[string]lsn.Term {
+					led := map[string]lsn.Term{}
+					for _, m := range members {
+						m.view(func(d *Driver) {
+							for _, g := range d.groups {
+								if g.leadTerm != 0 {
+									require.Zero(t, led[g.Name], "two lead %s", g.Name)
+									led[g.Name] = g.leadTerm
+								}
+							}
+						})
+					}
+					return led
+				}
+				before, moves, most := terms(all...), len(terms(all[0])), 0
+				require.Len(t, before, len(elections)+1)
+				require.Greater(t, moves, 2*attemptsAtOnce)
+				var took time.Duration
+				go giveUp(all[0])
+				for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(5 * time.Millisecond) {
+					if vacant := len(before) - len(terms(all...)); vacant > 0 {
+						most, took = max(most, vacant), time.Since(began)
+					}
+				}
+				require.Less(t, took, 700*time.Millisecond, "they do not wait longer than they must")
+				require.Greater(t, most, attemptsAtOnce/4)
+				require.LessOrEqual(t, most, attemptsAtOnce)
+				require.Empty(t, terms(all[0]))
+				for name, term := range terms(all...) {
+					require.LessOrEqual(t, term, before[name]+1, name)
+					if term > before[name] {
+						moves--
+					}
+				}
+				require.Zero(t, moves)
+				require.Len(t, terms(all...), len(before))
+			})
+		})
+	}
+}
+
+// A node whose successors say nothing hands over some in each heartbeat period, and the rest at
+// once when it has no more time to stop.
+func TestWhoMustStopNowHandsOverAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(10 * attemptsAtOnce)
+		net := memnet.New()
+		all := meet(t, net, abc, elections...)
+		a := all[0]
+		time.Sleep(40 * time.Second)
+		leads := func() (n int) {
+			a.view(func(d *Driver) {
+				for _, g := range d.groups {
+					n += min(int(g.leadTerm), 1)
+				}
+			})
+			return n
+		}
+		led := leads()
+		require.Greater(t, led, 3*attemptsAtOnce)
+		for _, m := range all[1:] {
+			net.Filter(string(m.id), "a", memnet.Drop)
+		}
+		period := elector.Article().HeartbeatBroadcast
+		ctx, cancel := context.WithTimeout(context.Background(), period+period/2)
+		defer cancel()
+		go func() { require.NoError(t, a.CloseAll(ctx)) }()
+		time.Sleep(period / 2)
+		require.Equal(t, led-attemptsAtOnce, leads())
+		time.Sleep(period * 3 / 4)
+		require.Equal(t, led-2*attemptsAtOnce, leads())
+		a.pace.each.Store(int64(2 * time.Millisecond))
+		time.Sleep(period / 2)
+		require.Zero(t, leads(), "they go in batches")
+		time.Sleep(10 * time.Second)
+		for _, name := range elections {
+			require.NotNil(t, leader(t, all[1:], name), name)
+		}
+	})
+}
