@@ -124,7 +124,7 @@ func (c *cluster) allLed(ctx context.Context, n int, began time.Time) (time.Dura
 				leaderless)
 		}
 		// To look at all elections costs the nodes time.
-		every := max(50*time.Millisecond, time.Duration(n)*5*time.Microsecond)
+		every := max(50*time.Millisecond, time.Duration(2*n+5*leaderless)*time.Microsecond)
 		if err := c.pause(ctx, every); err != nil {
 			return 0, err
 		}

@@ -32,7 +32,8 @@ type Driver struct {
 
 	sessions   map[elector.NodeID]*session // of links to builds that know pairs
 	led        map[*class]int              // how many leaderships this node has of each
-	attempts   int                         // how many elections have a round or ballot open
+	attempts   map[*group]elector.Time     // the elections that try to get a leader, since then ...
+	atOnce     atOnce                      // ... of so many that may
 	line       []*group                    // wait for fewer
 	leases     []*lease                    // of quiet leaderships; few
 	loud       []*group                    // lead, each with a lease of its own: see noteLoud
@@ -43,7 +44,7 @@ type Driver struct {
 	toldBefore int
 	greetings  turns
 	cessions   turns
-	vacant     map[string]bool // given up to a successor that was not heard to lead yet
+	vacant     map[string]elector.Time // given up then, and no successor was heard to lead yet
 
 	up         map[elector.NodeID]*netmesh.PeerInfo // those to which there is a link
 	unentitled map[elector.NodeID]bool              // linked peers that act as voters and are none
@@ -71,11 +72,12 @@ const ordered = true
 func newDriver(c *common, m Mesh) *Driver {
 	d := &Driver{
 		common: c, Mesh: m,
-		lobby:  lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
+		lobby:    lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
+		attempts: map[*group]elector.Time{}, atOnce: atOnce{size: narrow},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, led: map[*class]int{}, vacant: map[string]bool{},
+		sessions: map[elector.NodeID]*session{}, led: map[*class]int{}, vacant: map[string]elector.Time{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
 	d.newTurns()
@@ -164,9 +166,7 @@ func (d *Driver) handle(e *event) {
 		e.do(d)
 		return
 	}
-	if e.msg.Kind == elector.LeaderHeartbeat {
-		delete(d.vacant, e.group)
-	}
+	d.noteSuccessor(e)
 	g := d.groups[e.group]
 	if g == nil {
 		g = d.invite(e)
@@ -281,7 +281,7 @@ func (d *Driver) bringUpToDate(g *group) {
 func (d *Driver) stepOnce(g *group, in elector.Input) {
 	now, entropy, ledIn, followed := d.Now(), d.Hooks.Entropy(), g.leadTerm, g.machine.Leader()
 	d.Recorder.Step(g.Name, g.Election == d.first, g.Config, in)
-	g.machine.SetCrowded(d.attempts >= attemptsAtOnce && !g.attempts)
+	g.machine.SetCrowded(d.crowded(g))
 	e := g.machine.Step(now, entropy, in)
 	if d.Hooks.Stepped != nil {
 		d.showStep(g, in, &e)
@@ -341,7 +341,7 @@ func (d *Driver) send(g *group, e *elector.Effects) (covered bool) {
 			covered = d.heartbeat(g, &m.Message)
 		default:
 			if m.Message.Successor != "" && len(d.cessions.waiting) > 0 {
-				d.vacant[g.Name] = true
+				d.vacant[g.Name] = d.awake
 			}
 			d.Mesh.Send(m.To, g.Name, m.Message)
 		}

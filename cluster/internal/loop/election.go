@@ -67,7 +67,6 @@ type group struct {
 	pairTerm   lsn.Term     // of the leadership for which it is there ...
 	observes   bool         // ... and that this node has no vote
 	carried    bool         // beats speak for the leader
-	attempts   bool         // a round or ballot is open
 	inLine     bool         // it waits for those of others
 	heard      elector.Time // the newest beat that the machine knows
 	acks       uint64       // how many of Driver.acks the machine knows
@@ -286,7 +285,7 @@ func applyHealth(d *Driver, g *group) {
 func applyHealthToLeader(d *Driver, g *group) {
 	unfit := *d.health.Load()
 	if unfit != "" && g.leadTerm != 0 {
-		d.vacant[g.Name] = true // it asks its successor first
+		d.vacant[g.Name] = d.awake // it asks its successor first
 	}
 	_, _ = g.SetFit(Probes, unfit) // of an election that has ended it does not matter
 }

@@ -1,29 +1,59 @@
 package loop
 
-import "github.com/bmqelect/bmqelect/elector"
+import (
+	"time"
 
-// attemptsAtOnce, §16.10, is how many elections of this node try to get a leader at a time: a
-// round or a ballot is open, or its leader is not known to all yet. When a node dies that led very
-// many, all of them want to. Their messages would wait for each other until rounds time out, and
-// no attempt would succeed.
-const attemptsAtOnce = 256
+	"github.com/bmqelect/bmqelect/elector"
+)
 
-// noteAttempt counts the attempts after a step at now. An election that could not stand waits in
-// line, and the next one in line stands if it can.
+// atOnce is how many elections do something at a time: §16.10. When a node dies that led very many,
+// all of them want to elect. Their messages would wait for each other until rounds time out or
+// leases end, and no attempt would succeed. Nodes, disks and links differ, so more may do it while
+// it takes little of a lease, and fewer when it takes long.
+type atOnce struct {
+	size   int
+	shrunk elector.Time // when it shrank last
+}
+
+// The bounds of that number.
+const (
+	narrow = 64
+	wide   = 1024
+)
+
+// took notes how long one of them took that ends now.
+func (w *atOnce) took(long, lease time.Duration, now elector.Time) {
+	switch {
+	case long < lease/4:
+		w.size = min(w.size+1, wide)
+	case long > lease/2 && now >= w.shrunk.Add(lease/2):
+		w.size, w.shrunk = max(w.size/2, narrow), now
+	}
+}
+
+// noteAttempt counts the attempts to get a leader after a step at now: a round or a ballot is open,
+// or not all know the leader yet. An election that could not stand waits in line, and the next one
+// in line stands if it can.
 func (d *Driver) noteAttempt(g *group, now elector.Time) {
-	switch attempts := g.machine.Attempts(); {
-	case attempts && !g.attempts:
-		g.attempts = true
-		d.attempts++
-	case !attempts && g.attempts:
-		g.attempts = false
-		d.attempts--
+	attempts := g.machine.Attempts()
+	if g.leadTerm != 0 && len(d.sessions) < len(d.up) {
+		attempts = false // there is a build that knows no pairs: beats will not speak for this leader
+	}
+	since, did := d.attempts[g]
+	switch {
+	case attempts && !did && g.leadTerm != 0: // beats spoke for it for a moment
+		d.attempts[g] = 0
+	case attempts && !did:
+		d.attempts[g] = now
+	case !attempts && did:
+		delete(d.attempts, g)
+		d.tookAttempt(g, since, now)
 	}
 	if !g.inLine && g.machine.IsAboutToStand(now) {
 		g.inLine = true
 		d.line = append(d.line, g)
 	}
-	for d.attempts < attemptsAtOnce && len(d.line) > 0 {
+	for len(d.attempts) < d.atOnce.size && len(d.line) > 0 {
 		next := d.line[0]
 		d.line[0] = nil
 		d.line = d.line[1:]
@@ -33,5 +63,25 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 			d.ticks.Set(&next.tick, min(now, d.ticks.Next()))
 			return
 		}
+	}
+}
+
+// crowded reports whether an election may not stand because others try to get a leader.
+func (d *Driver) crowded(g *group) bool {
+	if len(d.attempts) < d.atOnce.size {
+		return false
+	}
+	_, attempts := d.attempts[g]
+	return !attempts
+}
+
+// tookAttempt notes an attempt that has ended, while others wait for it.
+func (d *Driver) tookAttempt(g *group, since, now elector.Time) {
+	long, lease := now.Sub(since), g.Config.Timing.Lease
+	if g.leadTerm == 0 { // one that fails is not fast
+		long = max(long, lease/4)
+	}
+	if len(d.line) > 0 && since != 0 {
+		d.atOnce.took(long, lease, now)
 	}
 }

@@ -184,7 +184,7 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 		d.tellAll(func(d *Driver, g *group) { d.cede(g, closeGroup) })
 	})
 	stop := context.AfterFunc(ctx, func() { // no time is left to wait for successors
-		l.later(func(d *Driver) { d.cessions.most = math.MaxInt })
+		l.later(func(d *Driver) { d.cessions.most.size = math.MaxInt })
 	})
 	defer stop()
 	for _, e := range all {

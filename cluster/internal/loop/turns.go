@@ -5,10 +5,10 @@ import "github.com/bmqelect/bmqelect/elector"
 // turns lets elections do one after the other what would hold up all of them if very many did it at
 // once: §16.10.
 type turns struct {
-	most     int        // how many do it at a time
+	most     atOnce     // how many do it at a time
 	underWay func() int // how many are at it
 	waiting  []turn
-	from     elector.Time // the present heartbeat period
+	from     elector.Time // the beginning of the present period
 	begun    int          // how many have begun in it
 }
 
@@ -26,19 +26,20 @@ const mostLoud = 512
 
 // newTurns makes the turns of greetings and of cessions.
 func (d *Driver) newTurns() {
-	d.greetings = turns{most: mostLoud, underWay: func() int { return len(d.loud) }}
-	d.cessions = turns{most: attemptsAtOnce, underWay: func() int { return len(d.vacant) }}
+	d.greetings = turns{most: atOnce{size: mostLoud}, underWay: func() int { return len(d.loud) }}
+	d.cessions = turns{most: atOnce{size: narrow}, underWay: func() int { return len(d.vacant) }}
 }
 
 // due reports whether the next one is to begin: few are at it, or they have been for so long that
 // they wait for somebody who does not answer.
 func (t *turns) due(now elector.Time) bool {
-	return len(t.waiting) > 0 && (t.underWay() < t.most || t.begun < t.most || now >= t.until())
+	most := t.most.size
+	return len(t.waiting) > 0 && (t.underWay() < most || t.begun < most || now >= t.until())
 }
 
 // until is the end of the present period, if somebody waits.
 func (t *turns) until() elector.Time {
-	return t.from.Add(t.waiting[0].Config.Timing.HeartbeatBroadcast)
+	return t.from.Add(t.waiting[0].Config.Timing.ElectionResult)
 }
 
 // turnsDue reports whether somebody's turn has come.
@@ -106,4 +107,17 @@ func (d *Driver) cede(g *group, how told) {
 		clear(d.vacant)
 	}
 	d.cessions.wait(turn{g, "", how}, d.awake)
+}
+
+// noteSuccessor notes that an election which this node gave up has another leader.
+func (d *Driver) noteSuccessor(e *event) {
+	if e.msg.Kind != elector.LeaderHeartbeat || len(d.vacant) == 0 {
+		return
+	}
+	since, vacant := d.vacant[e.group]
+	delete(d.vacant, e.group)
+	if w := d.cessions.waiting; vacant && len(w) > 0 {
+		// Somebody has no leader meanwhile, so this is to be faster than attempts.
+		d.cessions.most.took(d.awake.Sub(since), w[0].Config.Timing.Lease/4, d.awake)
+	}
 }

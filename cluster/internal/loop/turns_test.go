@@ -103,97 +103,123 @@ func TestWhoIsNeededIsGreetedAtOnce(t *testing.T) {
 	})
 }
 
+// terms are those of all leaderships of some members.
+func terms(t *testing.T, members ...*member) map[string]lsn.Term {
+	led := map[string]lsn.Term{}
+	for _, m := range members {
+		m.view(func(d *Driver) {
+			for _, g := range d.groups {
+				if g.leadTerm != 0 {
+					require.Zero(t, led[g.Name], "two lead %s", g.Name)
+					led[g.Name] = g.leadTerm
+				}
+			}
+		})
+	}
+	return led
+}
+
 // §16.10: a node that gives up very many leaderships does so in turns, so that few elections are
-// without a leader at a time. Each changes its leader once.
+// without a leader at a time: more if all goes fast. Each changes its leader once.
 func TestManyLeadershipsAreGivenUpInTurns(t *testing.T) {
-	for name, giveUp := range map[string]func(*member){
-		"stops": func(m *member) { require.NoError(t, m.CloseAll(context.Background())) },
-		"unfit": func(m *member) { m.SetHealth("sick", 100*time.Millisecond) },
+	stops := func(m *member) { require.NoError(t, m.CloseAll(context.Background())) }
+	unfit := func(m *member) { m.SetHealth("sick", 100*time.Millisecond) }
+	const near, far = 10 * time.Millisecond, 100 * time.Millisecond
+	for name, tc := range map[string]struct {
+		giveUp func(*member)
+		delay  time.Duration
+		within time.Duration
+		grows  bool
+	}{
+		"stops":       {stops, far, 2500 * time.Millisecond, false},
+		"stops, near": {stops, near, 200 * time.Millisecond, true},
+		"unfit":       {unfit, far, 3500 * time.Millisecond, false},
+		"unfit, near": {unfit, near, 400 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				elections := numbered(9 * attemptsAtOnce)
+				elections := numbered(9 * narrow)
 				net := memnet.New()
-				net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond }, nil)
+				net.Delay(func(string, string) time.Duration { return tc.delay }, nil)
 				all := meet(t, net, abc, elections...)
 				time.Sleep(40 * time.Second)
-				terms := func(members ...*member) map[string]lsn.Term {
-					led := map[string]lsn.Term{}
-					for _, m := range members {
-						m.view(func(d *Driver) {
-							for _, g := range d.groups {
-								if g.leadTerm != 0 {
-									require.Zero(t, led[g.Name], "two lead %s", g.Name)
-									led[g.Name] = g.leadTerm
-								}
-							}
-						})
-					}
-					return led
-				}
-				before, moves, most := terms(all...), len(terms(all[0])), 0
+				before, moves, most := terms(t, all...), len(terms(t, all[0])), 0
 				require.Len(t, before, len(elections)+1)
-				require.Greater(t, moves, 2*attemptsAtOnce)
+				require.Greater(t, moves, 2*narrow)
 				var took time.Duration
-				go giveUp(all[0])
+				go tc.giveUp(all[0])
 				for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(5 * time.Millisecond) {
-					if vacant := len(before) - len(terms(all...)); vacant > 0 {
+					if vacant := len(before) - len(terms(t, all...)); vacant > 0 {
 						most, took = max(most, vacant), time.Since(began)
 					}
 				}
-				require.Less(t, took, 700*time.Millisecond, "they do not wait longer than they must")
-				require.Greater(t, most, attemptsAtOnce/4)
-				require.LessOrEqual(t, most, attemptsAtOnce)
-				require.Empty(t, terms(all[0]))
-				for name, term := range terms(all...) {
+				require.Less(t, took, tc.within, "they do not wait longer than they must")
+				require.Greater(t, most, narrow/4)
+				require.LessOrEqual(t, most, 2*narrow)
+				all[0].view(func(d *Driver) { require.Equal(t, tc.grows, d.cessions.most.size > narrow) })
+				require.Empty(t, terms(t, all[0]))
+				after := terms(t, all...)
+				require.Len(t, after, len(before))
+				for name, term := range after {
 					require.LessOrEqual(t, term, before[name]+1, name)
 					if term > before[name] {
 						moves--
 					}
 				}
 				require.Zero(t, moves)
-				require.Len(t, terms(all...), len(before))
 			})
 		})
 	}
 }
 
-// A node whose successors say nothing hands over some in each heartbeat period, and the rest at
+// A node whose successors say nothing hands over some in the time of an election, and the rest at
 // once when it has no more time to stop.
 func TestWhoMustStopNowHandsOverAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		elections := numbered(10 * attemptsAtOnce)
+		elections := numbered(24 * narrow)
 		net := memnet.New()
 		all := meet(t, net, abc, elections...)
 		a := all[0]
 		time.Sleep(40 * time.Second)
-		leads := func() (n int) {
-			a.view(func(d *Driver) {
-				for _, g := range d.groups {
-					n += min(int(g.leadTerm), 1)
-				}
-			})
-			return n
-		}
-		led := leads()
-		require.Greater(t, led, 3*attemptsAtOnce)
+		led := len(terms(t, a))
+		require.Greater(t, led, 6*narrow)
 		for _, m := range all[1:] {
 			net.Filter(string(m.id), "a", memnet.Drop)
 		}
-		period := elector.Article().HeartbeatBroadcast
+		period := elector.Article().ElectionResult
 		ctx, cancel := context.WithTimeout(context.Background(), period+period/2)
 		defer cancel()
 		go func() { require.NoError(t, a.CloseAll(ctx)) }()
 		time.Sleep(period / 2)
-		require.Equal(t, led-attemptsAtOnce, leads())
+		require.Len(t, terms(t, a), led-narrow)
 		time.Sleep(period * 3 / 4)
-		require.Equal(t, led-2*attemptsAtOnce, leads())
+		require.Len(t, terms(t, a), led-2*narrow)
 		a.pace.each.Store(int64(2 * time.Millisecond))
 		time.Sleep(period / 2)
-		require.Zero(t, leads(), "they go in batches")
+		require.Empty(t, terms(t, a), "they go in batches")
 		time.Sleep(10 * time.Second)
 		for _, name := range elections {
 			require.NotNil(t, leader(t, all[1:], name), name)
 		}
 	})
+}
+
+// More may do it at a time while it takes little of a lease, and half of them when it takes long.
+func TestHowManyAtOnce(t *testing.T) {
+	const lease, fast, middle, slow = 400 * time.Millisecond, 99 * time.Millisecond,
+		150 * time.Millisecond, 201 * time.Millisecond
+	n, now := atOnce{size: narrow}, elector.Time(1)
+	take := func(times int, long time.Duration) int {
+		for range times {
+			now = now.Add(time.Millisecond)
+			n.took(long, lease, now)
+		}
+		return n.size
+	}
+	require.Equal(t, narrow+10, take(10, fast))
+	require.Equal(t, narrow+10, take(10, middle))
+	require.Equal(t, wide, take(2*wide, fast))
+	require.Equal(t, wide/2, take(200, slow), "once in half a lease")
+	require.Equal(t, wide/4, take(1, slow))
+	require.Equal(t, narrow, take(2000, slow))
 }
