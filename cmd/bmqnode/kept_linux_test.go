@@ -47,11 +47,25 @@ func slow(s *nodes.Scene, delay time.Duration, loss float64) {
 	}
 }
 
-// quiet watches the nodes for a while, and returns the transitions that they log meanwhile.
+// quiet watches the nodes for a while, and returns the transitions that they log meanwhile. If this
+// process stands still for longer than the timers of a local network allow, so does the machine:
+// what nodes log then is no word about them.
 func quiet(s *nodes.Scene, long time.Duration) []admin.Event {
 	began := time.Now()
-	time.Sleep(long)
-	return s.Transitions(func(e admin.Event) bool { return e.Time.After(began) })
+	var still []time.Time
+	for last := began; last.Sub(began) < long; {
+		time.Sleep(time.Millisecond)
+		now := time.Now()
+		if stood := now.Sub(last); stood > 20*time.Millisecond {
+			s.T.Logf("%s: the machine stood still for %s", now.Format(time.StampMilli), stood)
+			still = append(still, now)
+		}
+		last = now
+	}
+	return s.Transitions(func(e admin.Event) bool {
+		disturbed := func(at time.Time) bool { return e.Time.Sub(at).Abs() < time.Second }
+		return e.Time.After(began) && !slices.ContainsFunc(still, disturbed)
+	})
 }
 
 // A mistake a month, and a leader that hangs is suspected within 200 ms, on links of 1 ms: first no
