@@ -43,6 +43,7 @@ type Driver struct {
 	sweep      []*group                    // those that may not have been told
 	toldBefore int
 	greetings  turns
+	greeted    map[*group]elector.Time // since then, and not quiet yet
 	cessions   turns
 	vacant     map[string]elector.Time // given up then, and no successor was heard to lead yet
 
@@ -74,10 +75,11 @@ func newDriver(c *common, m Mesh) *Driver {
 		common: c, Mesh: m,
 		lobby:    lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
 		attempts: map[*group]elector.Time{}, atOnce: atOnce{size: narrow},
+		greeted: map[*group]elector.Time{}, vacant: map[string]elector.Time{},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, led: map[*class]int{}, vacant: map[string]elector.Time{},
+		sessions: map[elector.NodeID]*session{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 	}
 	d.newTurns()

@@ -41,6 +41,7 @@ func (d *Driver) noteLoud(g *group) {
 		d.loud = append(d.loud, g)
 		g.loudAt = int32(len(d.loud))
 	case !loud && g.loudAt != 0:
+		d.noteQuiet(g)
 		last := len(d.loud) - 1
 		d.loud[g.loudAt-1], d.loud[last].loudAt = d.loud[last], g.loudAt
 		d.loud[last] = nil

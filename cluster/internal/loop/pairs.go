@@ -260,7 +260,7 @@ func (d *Driver) noteCounted(s *session, before elector.Time) {
 			l.renew(d)
 		}
 	}
-	if len(d.loud) > 2*mostLoud { // they have ticks of their own within a period
+	if len(d.loud) > wide { // they have ticks of their own within a period
 		return
 	}
 	now := d.Now()

@@ -19,14 +19,11 @@ type turn struct {
 	do   told
 }
 
-// mostLoud is how many leaders that are not quiet greet at a time. A node that comes back makes
-// each leader send heartbeats until it follows. If very many did so at once, they would repeat them
-// faster than nodes can join, and no ack would come in time: all leases would end.
-const mostLoud = 512
-
-// newTurns makes the turns of greetings and of cessions.
+// newTurns makes the turns of greetings and of cessions. A node that comes back makes each leader
+// send heartbeats until it follows. If very many did so at once, they would repeat them faster than
+// nodes can join, and no ack would come in time: all leases would end.
 func (d *Driver) newTurns() {
-	d.greetings = turns{most: atOnce{size: mostLoud}, underWay: func() int { return len(d.loud) }}
+	d.greetings = turns{most: atOnce{size: narrow}, underWay: func() int { return len(d.greeted) }}
 	d.cessions = turns{most: atOnce{size: narrow}, underWay: func() int { return len(d.vacant) }}
 }
 
@@ -85,15 +82,27 @@ func (d *Driver) takeTurns() {
 // lease lasts without that peer greets it later.
 func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 	greet := func(d *Driver, g *group) {
-		if d.up[peer] != nil {
-			d.step(g, elector.LinkUp{Peer: peer})
+		if d.up[peer] == nil {
+			return
+		}
+		if d.step(g, elector.LinkUp{Peer: peer}); g.loudAt != 0 {
+			d.greeted[g] = d.awake
 		}
 	}
 	if g.lease != nil && g.lease.backed(g, peer) > d.awake.Add(g.Config.Timing.HeartbeatBroadcast) {
 		d.greetings.wait(turn{g, peer, greet}, d.awake)
 		return
 	}
-	greet(d, g)
+	d.step(g, elector.LinkUp{Peer: peer})
+}
+
+// noteQuiet notes that a leader is quiet again after it has greeted.
+func (d *Driver) noteQuiet(g *group) {
+	since, greeted := d.greeted[g]
+	delete(d.greeted, g)
+	if greeted && len(d.greetings.waiting) > 0 {
+		d.greetings.most.took(d.awake.Sub(since), g.Config.Timing.Lease/4, d.awake)
+	}
 }
 
 // cede lets an election do what makes it give up its leadership, if it leads. If very many did so
