@@ -105,15 +105,23 @@ func bench(ctx context.Context) error {
 	if page == "" || !only && !p.full() {
 		return nil
 	}
-	if only { // the rest of the page stays
-		whole, err := os.ReadFile(page)
-		if err != nil {
-			return err
-		}
-		before, _, _ := strings.Cut(string(whole), valuesTitle)
+	old, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(renew(string(old), text, only)), 0o644)
+}
+
+// renew puts what was measured into a page: all, or values only. What else is there stays.
+func renew(old, text string, only bool) string {
+	before, after, _ := strings.Cut(old, valuesTitle)
+	if only {
 		text = strings.TrimRight(before, "\n") + "\n\n" + text
 	}
-	return os.WriteFile(page, []byte(text), 0o644)
+	if at := strings.Index(after, "\n## "); at >= 0 {
+		text = strings.TrimRight(text, "\n") + "\n" + after[at:]
+	}
+	return text
 }
 
 // choose returns the systems of these names, and this elector, with which they are compared.

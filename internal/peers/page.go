@@ -63,6 +63,8 @@ bmqelect's profiles at rest, per node of 5:
 bmqelect is worse than
 
 {worse}{failures}
+But raft and etcd also replicate data.
+
 Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`" + `. With
 ` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
 `

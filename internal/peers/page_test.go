@@ -111,3 +111,11 @@ func TestChoose(t *testing.T) {
 	require.EqualError(t, err, `no system "zookeeper"; there are bmqelect, raft, raft-50ms, `+
 		"raft-5ms, etcd, etcd-session")
 }
+
+// Whatever is measured, the sections that somebody wrote stay.
+func TestARenewedPageKeepsItsOtherSections(t *testing.T) {
+	const old = "# All\n\n" + valuesTitle + "\n\n1\n\n## Many\n\n2\n"
+	require.Equal(t, "# New\n\n## Many\n\n2\n", renew(old, "# New\n", false))
+	require.Equal(t, "# All\n\n"+valuesTitle+"\n\n3\n\n## Many\n\n2\n",
+		renew(old, valuesTitle+"\n\n3\n", true))
+}

@@ -24,8 +24,8 @@ const (
 // took notes how long one of them took that ends now.
 func (w *atOnce) took(long, lease time.Duration, now elector.Time) {
 	switch {
-	case long < lease/4:
-		w.size = min(w.size+1, wide)
+	case long < lease/4 && w.size < wide:
+		w.size++
 	case long > lease/2 && now >= w.shrunk.Add(lease/2):
 		w.size, w.shrunk = max(w.size/2, narrow), now
 	}

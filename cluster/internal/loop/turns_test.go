@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -222,4 +223,6 @@ func TestHowManyAtOnce(t *testing.T) {
 	require.Equal(t, wide/2, take(200, slow), "once in half a lease")
 	require.Equal(t, wide/4, take(1, slow))
 	require.Equal(t, narrow, take(2000, slow))
+	n.size = math.MaxInt // no time is left
+	require.Equal(t, math.MaxInt, take(1, fast))
 }
