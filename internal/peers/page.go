@@ -57,13 +57,13 @@ Traffic is what is sent, with headers; wake-ups are those of threads. At the 0.7
 bmqelect often loses its leader.
 
 {cost}
-bmqelect's profiles at rest, per node of 5:
+Profiles at rest, per node of 5:
 
 {profiles}
 bmqelect is worse than
 
 {worse}{failures}
-But raft and etcd also replicate data.
+Raft and etcd also replicate data.
 
 Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`" + `. With
 ` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
