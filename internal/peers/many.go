@@ -32,7 +32,7 @@ func manyMain(ctx context.Context, args []string) error {
 	defer os.RemoveAll(dir)
 	fmt.Println("|elections|led after|led by each|CPU|KiB/s|packets/s|wake-ups/s|memory|opening one|" +
 		"one killed: led after|CPU then|it comes back: followed after|" +
-		"another stops, in|99 % and all without a leader below|\n" +
+		"another stops, in|since the first came back 99 % and all without a leader below|\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, text := range strings.Split(*counts, ",") {
 		n, err := strconv.Atoi(text)
@@ -77,6 +77,7 @@ func measureMany(ctx context.Context, c *cluster, n int, rest time.Duration) err
 	if err != nil {
 		return err
 	}
+	before := c.sums[2].Gaps
 	began = time.Now()
 	if err := c.start(0); err != nil {
 		return err
@@ -85,7 +86,6 @@ func measureMany(ctx context.Context, c *cluster, n int, rest time.Duration) err
 	if err != nil {
 		return err
 	}
-	before := c.sums[2].Gaps
 	stopped, err := c.stop(1)
 	if err == nil {
 		_, err = c.allLed(ctx, n, time.Now())

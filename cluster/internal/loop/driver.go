@@ -342,9 +342,7 @@ func (d *Driver) send(g *group, e *elector.Effects) (covered bool) {
 		case m.Repeats:
 			covered = d.heartbeat(g, &m.Message)
 		default:
-			if m.Message.Successor != "" && len(d.cessions.waiting) > 0 {
-				d.vacant[g.Name] = d.awake
-			}
+			d.noteCession(g, &m.Message)
 			d.Mesh.Send(m.To, g.Name, m.Message)
 		}
 	}

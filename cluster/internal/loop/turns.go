@@ -118,6 +118,13 @@ func (d *Driver) cede(g *group, how told) {
 	d.cessions.wait(turn{g, "", how}, d.awake)
 }
 
+// noteCession notes that this node gives an election up to a successor, while others wait for that.
+func (d *Driver) noteCession(g *group, m *elector.Message) {
+	if m.Kind == elector.LeadershipCession && m.Successor != "" && len(d.cessions.waiting) > 0 {
+		d.vacant[g.Name] = d.awake
+	}
+}
+
 // noteSuccessor notes that an election which this node gave up has another leader.
 func (d *Driver) noteSuccessor(e *event) {
 	if e.msg.Kind != elector.LeaderHeartbeat || len(d.vacant) == 0 {

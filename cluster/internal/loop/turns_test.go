@@ -205,6 +205,30 @@ func TestWhoMustStopNowHandsOverAtOnce(t *testing.T) {
 	})
 }
 
+// Heartbeats name a successor, too, and give nothing up.
+func TestOnlyACessionLeavesAnElectionVacant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := meet(t, memnet.New(), abc[:1])[0]
+		a.view(func(d *Driver) {
+			g := d.groups["first"]
+			for _, m := range []elector.Message{
+				{Kind: elector.LeaderHeartbeat, Successor: "b"}, {Kind: elector.LeadershipCession},
+				{Kind: elector.LeadershipCession, Successor: "b"},
+			} {
+				d.noteCession(g, &m)
+			}
+			require.Empty(t, d.vacant, "nobody waits")
+			d.cessions.waiting = []turn{{group: g}}
+			d.noteCession(g, &elector.Message{Kind: elector.LeaderHeartbeat, Successor: "b"})
+			d.noteCession(g, &elector.Message{Kind: elector.LeadershipCession})
+			require.Empty(t, d.vacant)
+			d.noteCession(g, &elector.Message{Kind: elector.LeadershipCession, Successor: "b"})
+			require.Len(t, d.vacant, 1)
+			d.cessions.waiting = nil
+		})
+	})
+}
+
 // More may do it at a time while it takes little of a lease, and half of them when it takes long.
 func TestHowManyAtOnce(t *testing.T) {
 	const lease, fast, middle, slow = 400 * time.Millisecond, 99 * time.Millisecond,
