@@ -63,7 +63,7 @@ func (d *Driver) share(g *group) bool {
 	if l == nil {
 		l = &lease{class: g.class, voters: voters, backers: backers, shared: &guarded.Shared{}}
 		l.timer = &guarded.Timer[ringer]{Owner: l}
-		l.end = l.backed(g, "")
+		l.end = l.backed(g)
 		l.shared.Set(l.end)
 		if l.end > now {
 			d.leases = append(d.leases, l)
@@ -88,13 +88,12 @@ func (d *Driver) leaseOf(c *class, voters []elector.NodeID, backers []*session) 
 	return nil
 }
 
-// backed is the end of the lease that the newest acknowledged beats give a member, without those of
-// one peer.
-func (l *lease) backed(member *group, without elector.NodeID) elector.Time {
+// backed is the end of the lease that the newest acknowledged beats give a member.
+func (l *lease) backed(member *group) elector.Time {
 	acks := make([]elector.Time, len(l.voters))
 	for i, voter := range l.voters {
 		for _, s := range l.backers {
-			if s.peer == voter && voter != without {
+			if s.peer == voter {
 				acks[i] = s.leads.Counted()
 			}
 		}
@@ -105,7 +104,7 @@ func (l *lease) backed(member *group, without elector.NodeID) elector.Time {
 // renew lets the lease grow. One that has ended does not come back.
 func (l *lease) renew(d *Driver) {
 	if left := l.end.Sub(d.Now()); left > 0 && len(l.members) > 0 {
-		if end := l.backed(l.members[0], ""); end > l.end {
+		if end := l.backed(l.members[0]); end > l.end {
 			d.Measure.Renewals.Observe(float64(left) / float64(l.class.Timing.Lease))
 			l.end = end
 			l.shared.Set(end)

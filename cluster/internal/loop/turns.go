@@ -89,11 +89,25 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 			d.greeted[g] = d.awake
 		}
 	}
-	if g.lease != nil && g.lease.backed(g, peer) > d.awake.Add(g.Config.Timing.HeartbeatBroadcast) {
+	if g.lease != nil && d.lastsWithout(g, peer) {
 		d.greetings.wait(turn{g, peer, greet}, d.awake)
 		return
 	}
 	d.step(g, elector.LinkUp{Peer: peer})
+}
+
+// lastsWithout reports whether a lease lasts for more than a heartbeat period without a peer. Those
+// whose first ack came after the lease was shared are none of its backers, and count here, too.
+func (d *Driver) lastsWithout(g *group, peer elector.NodeID) bool {
+	voters := g.machine.Electorate()
+	acks := make([]elector.Time, len(voters))
+	for i, voter := range voters {
+		s := d.sessions[voter]
+		if voter != peer && s != nil && g.machine.Backs(voter, s.identity) {
+			acks[i] = s.leads.Support(g.Name, g.leadTerm)
+		}
+	}
+	return g.machine.LeaseFrom(acks) > d.awake.Add(g.Config.Timing.HeartbeatBroadcast)
 }
 
 // noteQuiet notes that a leader is quiet again after it has greeted.
