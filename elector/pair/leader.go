@@ -117,6 +117,12 @@ func (l *Leader) Support(group string, term lsn.Term) elector.Time {
 // Counted is the send time of the newest beat whose ack counts; 0 for none.
 func (l *Leader) Counted() elector.Time { return l.counted }
 
+// Answered is the send time of the newest beat that was acked, whether that counts or not; 0 for
+// none.
+func (l *Leader) Answered() elector.Time {
+	return max(l.counted, l.early[0].SentAt, l.early[1].SentAt)
+}
+
 // Follows reports whether the other node follows an election in that term, as far as was read.
 func (l *Leader) Follows(group string, term lsn.Term) bool {
 	return term != 0 && l.of(group).term == term

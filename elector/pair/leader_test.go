@@ -21,6 +21,7 @@ func TestAnAckWaitsForAllChangesUpToItsRevision(t *testing.T) {
 	leftToo, _ := f.Leave("y")
 	ack, _ := f.Beat(7, l.Beat(5, 1, 0))
 	require.True(t, l.Acked(ack))
+	require.Equal(t, elector.Time(5), l.Answered())
 	for i, c := range []pair.Change{left, leftToo} {
 		require.False(t, l.Waits())
 		require.True(t, l.Read(c))

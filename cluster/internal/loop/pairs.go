@@ -343,6 +343,7 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		if g := d.groups[c.Group]; g != nil && g.leadTerm == c.Term {
 			d.bringUpToDate(g)
 			d.coverIfTold(g)
+			d.noteAttempt(g, d.Now())
 		}
 		if !s.beat.Set() || s.beat.At == elector.Never {
 			d.schedule(s, d.beatPeriod(s))

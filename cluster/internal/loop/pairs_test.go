@@ -352,6 +352,45 @@ func TestOlderBuildsDoNotHoldUpTheLine(t *testing.T) {
 	})
 }
 
+// §16.10: a member hangs while its links stay up. Its elections get other leaders without a wait for
+// its mirror, but not for that of the third member.
+func TestWhoHangsDoesNotHoldUpTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections, timing := numbered(36*narrow), elector.Article()
+		net := memnet.New()
+		net.Delay(func(string, string) time.Duration { return 75 * time.Millisecond }, nil)
+		all := meet(t, net, abc, elections...)
+		time.Sleep(40 * time.Second)
+		all[0].pace.hold.Store(int64(time.Minute))
+		began, led := time.Now(), 0
+		for time.Since(began) < timing.Inactivity()+timing.MaxRandomWait+time.Second {
+			time.Sleep(100 * time.Millisecond)
+			for i, m := range all[1:] {
+				m.view(func(d *Driver) {
+					attempts := 0
+					for _, g := range d.groups {
+						s := g.machine.State()
+						if s.Role == elector.Candidate || s.Follower.Round.IsOpen() || s.Role == elector.Leader &&
+							!d.sessions[all[2-i].id].leads.Follows(g.Name, g.leadTerm) {
+							attempts++
+						}
+					}
+					require.LessOrEqual(t, attempts, narrow, "they are slow")
+					if time.Since(began) > timing.Inactivity()+time.Second {
+						require.LessOrEqual(t, len(d.attempts), attempts, "the next one waits for nothing")
+					}
+				})
+			}
+		}
+		for _, name := range elections {
+			if leader(t, all[1:], name) != nil {
+				led++
+			}
+		}
+		require.Equal(t, len(elections), led)
+	})
+}
+
 // §16.5: a mirror that differs is found by its hash, and the set begins anew.
 func TestAMirrorThatDiffersIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
