@@ -110,6 +110,7 @@ func (m *Machine) heardRecord(from NodeID, msg *Message) {
 		r.Shown = r.Accepted // it has a record, or both would be zero
 	}
 	if r.Accepted.LSN.Less(msg.Record) {
+		m.state.Follower.Lacks = true
 		m.request(from)
 	}
 	voter, named := m.voter(m.cfg.Self)

@@ -23,7 +23,7 @@ func (m *Machine) Pairing() (p Pairing, fresh bool) {
 	s := &m.state
 	f := s.Follower // no leader unless FOLLOWER
 	switch {
-	case f.Leader == "":
+	case f.Leader == "" || f.Lacks && !m.set.mayVote: // heartbeats remind it to ask for the record
 		return Pairing{}, false
 	case !m.set.mayVote:
 		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now

@@ -128,11 +128,6 @@ func (l *Leader) Follows(group string, term lsn.Term) bool {
 	return term != 0 && l.of(group).term == term
 }
 
-// Observes reports whether the other node follows an election without a vote.
-func (l *Leader) Observes(group string) bool {
-	return l.of(group).observes
-}
-
 // of is how the other node follows an election; zero if it does not.
 func (l *Leader) of(group string) (f followed) {
 	if at, known := l.set[group]; known {

@@ -35,7 +35,7 @@ func (w *atOnce) took(long, lease time.Duration, now elector.Time) {
 // or not all know the leader yet. An election that could not stand waits in line, and the next one
 // in line stands if it can.
 func (d *Driver) noteAttempt(g *group, now elector.Time) {
-	attempts := g.machine.Attempts() && (g.leadTerm == 0 || !d.blocked(g))
+	attempts := g.machine.Attempts() && (g.leadTerm == 0 || d.waitsForMirrors(g))
 	since, did := d.attempts[g]
 	switch {
 	case attempts && !did && g.leadTerm != 0: // beats spoke for it for a moment
@@ -63,26 +63,21 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 	}
 }
 
-// blocked reports whether beats will not speak for a leader soon, whatever it does: the members that
-// do not know it from its heartbeats are of a build that knows no pairs, or hang. Who answers no
-// beat, although another member does, may be found out by its link much later.
-func (d *Driver) blocked(g *group) (blocked bool) {
+// waitsForMirrors reports whether beats are still to speak for a leader to a member. That excludes
+// members whose build knows no pairs, and those that hang: who answers no beat, although another
+// member does, may be found out by its link much later.
+func (d *Driver) waitsForMirrors(g *group) bool {
 	newest := elector.Time(0)
 	for _, s := range d.sessions {
 		newest = max(newest, s.leads.Answered())
 	}
 	hung := newest - elector.Time(g.Config.Timing.Inactivity())
-	for peer := range d.up {
-		s := d.sessions[peer]
-		switch {
-		case s.tells(g, g.leadTerm, false):
-		case s == nil || s.leads.Answered() != 0 && s.leads.Answered() <= hung:
-			blocked = true
-		default:
-			return false
+	for _, s := range d.sessions {
+		if answered := s.leads.Answered(); !s.tells(g, g.leadTerm) && (answered == 0 || answered > hung) {
+			return true
 		}
 	}
-	return blocked
+	return false
 }
 
 // crowded reports whether an election may not stand because others try to get a leader.

@@ -127,7 +127,7 @@ func (d *Driver) pair(g *group) {
 	}
 	g.session, g.pairTerm, g.observes, g.carried = next, p.Term, p.Observes, false
 	if next == nil {
-		if old != nil && !old.over && p.Leader == old.peer { // it is not carried any more
+		if old != nil && !old.over && g.machine.Leader() == old.peer { // beats speak for it no more
 			d.stepOnce(g, elector.LinkUp{Peer: old.peer})
 		}
 		return
@@ -428,8 +428,7 @@ func (d *Driver) checkLed(s *session, name string, term lsn.Term) {
 func (d *Driver) heartbeat(g *group, m *elector.Message) (covered bool) {
 	covered = true
 	for peer := range d.up {
-		// Who has no vote asks for the record at each heartbeat, until it has it.
-		if s := d.sessions[peer]; !s.tells(g, m.Term, m.Record != (lsn.LSN{})) {
+		if !d.sessions[peer].tells(g, m.Term) {
 			covered = false
 			d.Mesh.Send(peer, g.Name, *m)
 		}
@@ -437,16 +436,15 @@ func (d *Driver) heartbeat(g *group, m *elector.Message) (covered bool) {
 	return covered
 }
 
-// tells reports whether beats of a session tell the peer that this node leads in term. They tell
-// nobody without a vote of a record.
-func (s *session) tells(g *group, term lsn.Term, record bool) bool {
-	return s != nil && s.leads.Follows(g.Name, term) && !(record && s.leads.Observes(g.Name))
+// tells reports whether beats of a session tell the peer that this node leads in term.
+func (s *session) tells(g *group, term lsn.Term) bool {
+	return s != nil && s.leads.Follows(g.Name, term)
 }
 
 // coverIfTold lets a leader be quiet as soon as beats tell all members that it leads.
 func (d *Driver) coverIfTold(g *group) {
 	for peer := range d.up {
-		if !d.sessions[peer].tells(g, g.leadTerm, g.newest != (lsn.LSN{})) {
+		if !d.sessions[peer].tells(g, g.leadTerm) {
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // numbered are the names of n elections.
@@ -104,6 +106,57 @@ func TestWhoTakesNoPartGetsNoHeartbeats(t *testing.T) {
 		followed, mirrored := inSessions(append(all, outside))
 		require.Equal(t, 3*(len(elections)+1), followed)
 		require.Equal(t, followed, mirrored)
+	})
+}
+
+// §16.1: beats speak for a leader to a member without a vote while that has the record. If the
+// record is lost on its way, heartbeats remind that member to ask for it, and it finds out by them
+// whether the leader hangs.
+func TestWhoHasNoVoteIsRemindedOfTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections, net := numbered(20), memnet.New()
+		all := meet(t, net, abc, elections...)
+		outside := startWith(t, net, clock.Process(), "d", abc, elector.Article(), elections...)
+		for _, m := range all {
+			outside.mesh.AddPeer(m.id, string(m.id)+":7000")
+		}
+		time.Sleep(40 * time.Second)
+		var deaf atomic.Bool
+		drop := func(to elector.NodeID, _ netmesh.Note) bool { return to == "d" && deaf.Load() }
+		for _, m := range all {
+			m.lossy.drop.Store(&drop)
+		}
+		for i, lost := range []bool{false, true} {
+			deaf.Store(lost)
+			value := noise(partSize + i)
+			for _, name := range elections {
+				publish(t, all, name, value)
+			}
+			time.Sleep(20 * time.Second) // what was offered is given up
+			outside.beats.take()
+			time.Sleep(5 * time.Second)
+			require.Equal(t, lost, len(outside.beats.take()) > 0)
+			require.Equal(t, lost, !bytes.Equal(value, outside.shows("e0000")))
+			deaf.Store(false)
+			time.Sleep(5 * time.Second)
+			for _, m := range append(all, outside) {
+				m.beats.take()
+				require.True(t, bytes.Equal(value, m.shows("e0000")), m.id)
+			}
+			time.Sleep(5 * time.Second)
+			for _, m := range append(all, outside) {
+				require.Empty(t, m.beats.take(), m.id)
+			}
+		}
+		deaf.Store(true)
+		publish(t, all, "e0000", noise(partSize+2))
+		time.Sleep(10 * time.Second)
+		for _, m := range all {
+			m.pace.hold.Store(int64(time.Minute))
+		}
+		require.NotEmpty(t, outside.Snapshot(lookup(t, outside, "e0000")).Leader)
+		time.Sleep(3 * time.Second)
+		require.Empty(t, outside.Snapshot(lookup(t, outside, "e0000")).Leader)
 	})
 }
 
@@ -267,6 +320,17 @@ func TestWhoFollowsNobodyIsTold(t *testing.T) {
 	})
 }
 
+// attempting reports whether an election tries to get a leader, or to let some members know it.
+func (d *Driver) attempting(g *group, members ...elector.NodeID) bool {
+	s := g.machine.State()
+	untold := func(id elector.NodeID) bool {
+		return id != d.Node && !d.sessions[id].tells(g, g.leadTerm)
+	}
+	return s.Role == elector.Candidate || s.Follower.Round.IsOpen() || s.Role == elector.Leader &&
+		d.Now() < s.Leader.Since.Add(2*elector.Article().HeartbeatBroadcast) &&
+		slices.ContainsFunc(members, untold)
+}
+
 // §16.10: of many elections without a leader few try to get one at a time.
 func TestManyAttemptsWaitInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,10 +345,7 @@ func TestManyAttemptsWaitInLine(t *testing.T) {
 				m.view(func(d *Driver) {
 					attempts := 0
 					for _, g := range d.groups {
-						s := g.machine.State()
-						young := d.Now() < s.Leader.Since.Add(2*elector.Article().HeartbeatBroadcast)
-						if s.Role == elector.Candidate || s.Follower.Round.IsOpen() ||
-							s.Role == elector.Leader && young && !s.Leader.Covered {
+						if d.attempting(g, abc...) {
 							attempts++
 						}
 					}
@@ -369,9 +430,7 @@ func TestWhoHangsDoesNotHoldUpTheLine(t *testing.T) {
 				m.view(func(d *Driver) {
 					attempts := 0
 					for _, g := range d.groups {
-						s := g.machine.State()
-						if s.Role == elector.Candidate || s.Follower.Round.IsOpen() || s.Role == elector.Leader &&
-							!d.sessions[all[2-i].id].leads.Follows(g.Name, g.leadTerm) {
+						if d.attempting(g, all[2-i].id) {
 							attempts++
 						}
 					}
