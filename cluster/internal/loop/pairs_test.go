@@ -413,8 +413,8 @@ func TestOlderBuildsDoNotHoldUpTheLine(t *testing.T) {
 	})
 }
 
-// §16.10: a member hangs while its links stay up. Its elections get other leaders without a wait for
-// its mirror, but not for that of the third member.
+// §16.10: a member hangs while its links stay up. Its elections get other leaders without a wait
+// for its mirror. They do wait for that of the third member.
 func TestWhoHangsDoesNotHoldUpTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elections, timing := numbered(36*narrow), elector.Article()
