@@ -187,7 +187,7 @@ func (m *Machine) tellNews() {
 		l.BroadcastAt = 0
 	case s.Role == Leader && l.BroadcastAt == 0:
 		l.BroadcastAt = m.nextBroadcast()
-	case !f.Carried || !m.set.mayVote:
+	case !f.Carried || !m.set.mayVote || f.EchoedAt == 0: // it has just become a voter
 		if f.SayAt != 0 { // it had news, and lost its vote, or the beats, before the news was due
 			f.SayAt = 0
 		}

@@ -267,6 +267,41 @@ func TestOppositeChangesOfVotersAreDoneOnceEach(t *testing.T) {
 	})
 }
 
+// A voter that is added acknowledges no heartbeat that it has not heard as a voter.
+func TestAVoterThatIsAddedIsCorrect(t *testing.T) {
+	for seed := range uint64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			elections, net, random := numbered(40), memnet.New(), rand.New(rand.NewPCG(seed, 1))
+			var mu sync.Mutex
+			net.Delay(func(string, string) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(random.Int64N(int64(2 * time.Millisecond)))
+			}, nil)
+			all := meet(t, net, abc, elections...)
+			d := startMember(t, net, clock.Process(), "d", abc, elections...)
+			for _, m := range all {
+				d.mesh.AddPeer(m.id, string(m.id)+":7000")
+			}
+			time.Sleep(40 * time.Second)
+			for _, c := range []VoterChange{{Add: "d"}, {Remove: "d"}, {Add: "d"}, {Remove: "d"}, {Add: "d"}} {
+				var changes sync.WaitGroup
+				for _, name := range elections {
+					changes.Go(func() {
+						_, err := all[0].ChangeVoters(t.Context(), lookup(t, all[0], name), c, quiet)
+						require.NoError(t, err)
+					})
+				}
+				changes.Wait()
+				time.Sleep(time.Second)
+			}
+			for _, m := range append(all, d) {
+				m.view(func(driver *Driver) { require.Empty(t, driver.anomalies, "%s, seed %d", m.id, seed) })
+			}
+		})
+	}
+}
+
 // Who gives a change up leaves the leader free for another one.
 func TestAChangeThatIsGivenUpIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
