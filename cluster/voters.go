@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -21,12 +24,13 @@ type VoterStep struct {
 type VoterOptions struct {
 	// DryRun changes nothing: the steps say what would happen, and the error what is wrong.
 	DryRun bool
-	// Progress, if set, is called with each step, on the goroutine of the caller.
+	// Progress, if set, is called with each step, one after the other but on any goroutine. The
+	// steps of an election are in order.
 	Progress func(VoterStep)
 }
 
-// AddVoter makes a connected member a voter of every election that is open on this node, one after
-// the other. It can be called on any node: the leaders are asked. It is idempotent: where the node
+// AddVoter makes a connected member a voter of every election that is open on this node, a few at a
+// time. It can be called on any node: the leaders are asked. It is idempotent: where the node
 // is a voter already, nothing happens. It returns when the last change is committed; repeat it if
 // it fails. The error wraps ErrRefused and says what is wrong, or is the cause of ctx, and then the
 // change may still happen.
@@ -57,28 +61,45 @@ func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o VoterOptions)
 	return n.changeVoters(ctx, o, remove, add) // so that as few as possible must be up
 }
 
-// changeVoters carries out the parts of a change in one election after the other.
+// changesAtOnce is in how many elections voters change at a time: a leader takes that many calls of
+// one node.
+const changesAtOnce = 8
+
+// changeVoters carries out the parts of a change in all elections. After a failure it begins no
+// more.
 func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.VoterChange) error {
-	if o.Progress == nil {
-		o.Progress = func(VoterStep) {}
+	var mu sync.Mutex
+	progress, missing := o.Progress, 0 // where it is no voter: it may have been removed there before
+	o.Progress = func(step VoterStep) {
+		mu.Lock()
+		defer mu.Unlock()
+		if progress != nil {
+			progress(step)
+		}
 	}
 	elections := n.selected(Selection{})
-	var missing []error // where it is no voter: it may have been removed there before
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(changesAtOnce)
 	for _, e := range elections {
-		err := n.changeVotersOf(ctx, e, &o, parts)
-		if err != nil {
-			err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+		if ctx.Err() != nil {
+			break
 		}
-		if errors.Is(err, loop.ErrNoVoter) {
-			missing = append(missing, err)
-		} else if err != nil {
+		all.Go(func() error {
+			err := n.changeVotersOf(ctx, e, &o, parts)
+			if err != nil {
+				err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, loop.ErrNoVoter) {
+				if missing++; missing < len(elections) {
+					return nil
+				}
+			}
 			return err
-		}
+		})
 	}
-	if len(missing) == len(elections) {
-		return errors.Join(missing...)
-	}
-	return nil
+	return all.Wait()
 }
 
 // changeVotersOf carries out the parts of a change in one election, if all of them are possible.

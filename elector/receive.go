@@ -59,7 +59,7 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 	case absurd(msg), // §2.2
 		term == 0 && msg.Kind != NodeUnavailable && msg.Kind != RecordRequest:
 		return AnomalyAbsurdTerm
-	case !entitled && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
+	case !entitled && msg.Kind != NodeUnavailable && msg.Kind != RecordRequest: // §2.1
 		return AnomalyNotEntitled
 	case msg.LSN.Term > msg.Term && (msg.Kind == LeaderHeartbeat || msg.Kind == HeartbeatAck):
 		return AnomalyMalformed // §2.3: nobody has seen an LSN of a leadership to come

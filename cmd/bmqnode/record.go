@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,6 +159,35 @@ func votersCommand() *cobra.Command {
 	return cmd
 }
 
+// listed is of how many elections the steps are printed one by one, as status lists them.
+const listed = 32
+
+// voterSteps prints the steps of a change: those of the first elections, and the sum of all others.
+type voterSteps struct {
+	out    io.Writer
+	groups map[string]bool // whose steps are printed
+	more   map[string]int  // of the others, by text
+	said   time.Time       // when their sum was printed last
+}
+
+func (v *voterSteps) print(step cluster.VoterStep) {
+	if v.groups[step.Group] || len(v.groups) < listed {
+		v.groups[step.Group] = true
+		fmt.Fprintf(v.out, "%s: %s\n", step.Group, step.Text)
+		return
+	}
+	if v.more[step.Text]++; time.Since(v.said) > time.Second {
+		v.sum()
+	}
+}
+
+func (v *voterSteps) sum() {
+	v.said = time.Now()
+	for _, text := range slices.Sorted(maps.Keys(v.more)) {
+		fmt.Fprintf(v.out, "%d elections more: %s\n", v.more[text], text)
+	}
+}
+
 // changingVoters is a command that asks a node to change the voters, and prints the steps.
 func changingVoters(
 	use string, most int, request func([]string) admin.VotersRequest,
@@ -167,27 +199,32 @@ func changingVoters(
 		cmd.Args = cobra.RangeArgs(1, most)
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done, or what is wrong")
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "longest wait for the end of the change")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "longest wait for the next step")
 	return asking(cmd, most, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
 		finishUnread()
-		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-		defer cancel()
+		ctx, end := context.WithCancelCause(cmd.Context())
+		wait := time.AfterFunc(timeout, func() { end(context.DeadlineExceeded) })
+		defer wait.Stop()
 		_, client, err := c.AtLeader(ctx, cluster.DefaultGroup, true)
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		req, out := request(args), cmd.OutOrStdout()
 		req.DryRun = dryRun
+		steps := voterSteps{out: out, groups: map[string]bool{}, more: map[string]int{}, said: time.Now()}
 		err = client.ChangeVoters(ctx, req, func(step cluster.VoterStep) {
+			wait.Reset(timeout)
 			if c.JSON {
 				_ = json.NewEncoder(out).Encode(step) // an error means that nobody reads any more
 				return
 			}
-			fmt.Fprintf(out, "%s: %s\n", step.Group, step.Text)
+			steps.print(step)
 		})
+		steps.sum()
 		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("%w: the change may be done yet, and the command can be repeated", err)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: the change may be done yet, and the command can be repeated",
+				context.Cause(ctx))
 		case err == nil && dryRun && !c.JSON:
 			fmt.Fprintln(out, "nothing was changed")
 		}

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -18,9 +19,12 @@ import (
 )
 
 // joining prepares a mesh of n1 to n4, of which n4 has nothing but a name and whom to join.
-func joining(t *testing.T) (s *nodes.Scene, voters []*procs.Node, n4 *procs.Node) {
+func joining(t *testing.T, groups ...string) (
+	s *nodes.Scene, voters []*procs.Node, n4 *procs.Node,
+) {
 	options := nodes.Quick()
 	options["voters"] = []string{"n1", "n2", "n3"}
+	options["groups"] = groups
 	s = nodes.LayOut(t, options, procs.Numbered(4)...)
 	n4 = s.Named("n4")
 	nodes.Edit(t, n4, func(text string) string {
@@ -61,6 +65,32 @@ func get(t *testing.T, n *procs.Node, path string) string {
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// In very many elections voters change a few at a time, and what is printed stays short.
+func TestVotersOfManyElectionsChange(t *testing.T) {
+	t.Parallel()
+	var groups []string
+	for i := range 200 {
+		groups = append(groups, fmt.Sprintf("g%03d", i))
+	}
+	s, three, n4 := joining(t, groups...)
+	led := s.Agree(three, nil)
+	require.NoError(t, n4.Start())
+	at := []string{"--admin", s.Named(led.Leader).AdminAddr}
+	for _, change := range []string{"add", "remove"} {
+		become := map[string]string{"add": "is a voter", "remove": "is no voter"}[change]
+		s.Eventually("n4 can be "+change+"ed", func() bool {
+			planned, _, code := nodes.Run(t, append([]string{"voters", change, "n4", "--dry-run"}, at...)...)
+			return code == 0 && strings.Contains(planned, "elections more: n4")
+		})
+		text := nodes.Does(t, append([]string{"voters", change, "n4"}, at...)...)
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		require.Less(t, len(lines), 60, text)
+		require.Equal(t, "169 elections more: n4 "+become, lines[len(lines)-1])
+	}
+	nodes.Fails(t, 1, "zz is not one of the voters n1, n2, n3",
+		append([]string{"voters", "remove", "zz"}, at...)...)
 }
 
 func TestVotersChangeWhileTheClusterRuns(t *testing.T) {

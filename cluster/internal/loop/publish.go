@@ -206,7 +206,11 @@ func (g *group) showRecord(e *elector.Effects) {
 func (g *group) logVoters(r *elector.Record) {
 	fields := []any{"group", g.Name, "record", r.LSN.String(), "voters", r.Voters.String()}
 	configured := words.List(slices.Sorted(slices.Values(g.common.Voters)))
-	if configured == names(r.Voters) || len(g.common.Voters) == 0 {
+	differs := configured != names(r.Voters) && len(g.common.Voters) > 0
+	if !g.common.surge.Passes(transitionKind{voters: r.Voters.String()}) {
+		g.common.Log.Debug("voters", fields...)
+		return
+	} else if !differs {
 		g.common.Log.Info("voters", fields...)
 		return
 	}

@@ -25,7 +25,7 @@ func (d *Driver) report(g *group, e *elector.Effects, lost elector.NodeID) {
 			fields = append(fields, "peer", t.Peer)
 		}
 		level := hclog.Info
-		passes := d.surge.Passes(transitionKind{t.From, t.To, t.Reason, t.Leader, lost})
+		passes := d.surge.Passes(transitionKind{"", t.From, t.To, t.Reason, t.Leader, lost})
 		if !passes {
 			level = hclog.Debug
 		}
@@ -61,20 +61,27 @@ func (d *Driver) report(g *group, e *elector.Effects, lost elector.NodeID) {
 	}
 }
 
-// mostAtATime is how many transitions of a second are logged and recorded one by one. A node that
-// dies ends tens of thousands of leaderships at a time.
+// mostAtATime is how many transitions of a second are logged and recorded one by one, and how many
+// changes of voters with them. A node that dies ends tens of thousands of leaderships at a time.
 const mostAtATime = 100
 
-// transitionKind is what transitions of many elections have in common.
+// transitionKind is what transitions of many elections have in common, or changes of voters.
 type transitionKind struct {
+	voters       string // that a record names; "" for a transition
 	from, to     elector.Role
 	reason       elector.Reason
 	leader, lost elector.NodeID // after it, and before
 }
 
-// LogSurge logs how many transitions were not logged one by one since it was called last.
+// LogSurge logs how many transitions and changes of voters were not logged one by one since it was
+// called last.
 func (l *Loop) LogSurge() {
 	for c, count := range l.surge.Take() {
+		if c.voters != "" {
+			l.Log.Info("voters", "elections", count, "voters", c.voters,
+				"advice", "the level debug has them one by one")
+			continue
+		}
 		l.Log.Info("transitions", "elections", count, "from", c.from.String(), "to", c.to.String(),
 			"reason", c.reason.String(), "leader", c.leader, "lost", c.lost,
 			"advice", "the level debug has them one by one")
