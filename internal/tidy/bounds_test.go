@@ -20,13 +20,14 @@ var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
-	"cluster Run: news.Wait()":        "the caller's OnNewLeader: Run returns after its callbacks, as it says",
-	"cluster runAgain: <-ended":       "likewise: RunFunc tells its end when ctx has ended and the callbacks returned",
-	"cluster/shards work: <-r.starts": "takes back its own place, and never waits",
-	"cluster/shards Run: <-r.results": "Work returns when it is told to, and transfers end: Run says so",
-	"cluster giveBack: <-t":           "takes back what it put there, and never waits",
-	"cluster stopped: <-done":         "the application: OnPrepare returns when its context ends",
-	"cluster Start: <-started":        "a goroutine that undoes a start whose caller has gone",
+	"cluster changeVoters: all.Wait()": "each ends with the context of the caller",
+	"cluster Run: news.Wait()":         "the caller's OnNewLeader: Run returns after its callbacks, as it says",
+	"cluster runAgain: <-ended":        "likewise: RunFunc tells its end when ctx has ended and the callbacks returned",
+	"cluster/shards work: <-r.starts":  "takes back its own place, and never waits",
+	"cluster/shards Run: <-r.results":  "Work returns when it is told to, and transfers end: Run says so",
+	"cluster giveBack: <-t":            "takes back what it put there, and never waits",
+	"cluster stopped: <-done":          "the application: OnPrepare returns when its context ends",
+	"cluster Start: <-started":         "a goroutine that undoes a start whose caller has gone",
 	`cluster reportLeaders: <-runCallback("OnNewLeader", (func() error literal))`: "the caller's callback",
 	`cluster work: <-runCallback("OnStoppedLeading", (func() error literal))`:     "the caller's callback",
 	"cluster stop: <-n.loop.Persisted()":                                          "Close's own goroutine: the disk",

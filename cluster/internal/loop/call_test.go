@@ -285,7 +285,8 @@ func TestAVoterThatIsAddedIsCorrect(t *testing.T) {
 				d.mesh.AddPeer(m.id, string(m.id)+":7000")
 			}
 			time.Sleep(40 * time.Second)
-			for _, c := range []VoterChange{{Add: "d"}, {Remove: "d"}, {Add: "d"}, {Remove: "d"}, {Add: "d"}} {
+			for i := range 5 {
+				c := []VoterChange{{Add: "d"}, {Remove: "d"}}[i%2]
 				var changes sync.WaitGroup
 				for _, name := range elections {
 					changes.Go(func() {
