@@ -79,7 +79,9 @@ func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.V
 	}
 	elections := n.selected(Selection{})
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(changesAtOnce)
+	if all.SetLimit(changesAtOnce); o.DryRun {
+		all.SetLimit(1) // which is sorted by election
+	}
 	for _, e := range elections {
 		if ctx.Err() != nil {
 			break

@@ -81,6 +81,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
 		sessions: map[elector.NodeID]*session{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
+		awake: c.Now(),
 	}
 	d.newTurns()
 	return d
@@ -97,7 +98,7 @@ func (l *Loop) drive(d *Driver) {
 	for {
 		wait, events := d.UntilTick(), 1
 		if wait <= 0 {
-			d.Hooks.Gate()
+			d.awaken()
 			wait = d.UntilTick()
 			d.Measure.Waits.Observe(-wait.Seconds())
 			d.held(-wait)
@@ -110,7 +111,8 @@ func (l *Loop) drive(d *Driver) {
 		d.rested = d.Measure.Age()
 		due := d.rested + wait
 		var more <-chan struct{}
-		if next := d.nextDue(); wait > 0 && next != rings {
+		// Who does not wait needs no alarm: to set one takes a system call, as to read the clock does.
+		if next := d.nextDue(); wait > 0 && next != rings && len(l.inbox) == 0 {
 			alarm.Set(time.Duration(next))
 			rings = next
 		}
@@ -119,25 +121,36 @@ func (l *Loop) drive(d *Driver) {
 		}
 		select {
 		case <-more:
-			d.Hooks.Gate()
+			d.awaken()
 			d.listenFirst()
 			d.sweepSome()
 			d.takeTurns()
 		case e := <-l.inbox:
 			l.read(d, &e, due, events)
 		case <-d.waiting.ready:
-			d.Hooks.Gate()
+			d.awaken()
 			d.listenFirst()
 			for _, e := range d.waiting.take() {
 				d.stepRequests(e.g)
 			}
 		case <-alarm.Rings(): // the next iteration ticks
+			d.awaken()
 			rings = 0
 		case <-l.quit:
 			return
 		}
 	}
 }
+
+// awaken begins what the driver does next.
+func (d *Driver) awaken() {
+	d.Hooks.Gate()
+	d.awake = d.common.Now()
+}
+
+// Now is when the driver began with what it does now: all of it happens at that moment. The inputs
+// of this moment came before, so what counts from it is never too long.
+func (d *Driver) Now() elector.Time { return d.awake }
 
 // batch is how many elections the driver ticks, or tells something, and how many events it reads,
 // before it does something else. With a hundred thousand elections, beats would wait for seconds
@@ -147,7 +160,7 @@ const batch = 64
 // read handles an event, and those that wait behind it, up to most.
 func (l *Loop) read(d *Driver, e *event, due time.Duration, most int) {
 	for ; most > 0; most-- {
-		d.Hooks.Gate()
+		d.awaken()
 		d.taken(e, due)
 		d.listenFirst()
 		d.handle(e)

@@ -59,7 +59,7 @@ func (d *Driver) share(g *group) bool {
 			backers = append(backers, s)
 		}
 	}
-	l, now := d.leaseOf(g.class, voters, backers), d.Now() // once: an empty lease would ring for ever
+	l, now := d.leaseOf(g.class, voters, backers), d.Now()
 	if l == nil {
 		l = &lease{class: g.class, voters: voters, backers: backers, shared: &guarded.Shared{}}
 		l.timer = &guarded.Timer[ringer]{Owner: l}

@@ -623,10 +623,12 @@ func TestWhoJoinsLateKeepsNoLease(t *testing.T) {
 			end := g.machine.Lease().End
 			require.Nil(t, g.lease, "nobody is known to follow")
 			c.ahead.Store(int64(end.Sub(d.Now()) / 2))
+			d.awaken()
 			b := s.leads.Beat(d.Now(), s.period, 0)
 			d.acked(s, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision})
 			require.Equal(t, term, g.leadTerm)
 			c.ahead.Add(int64(end.Sub(d.Now())))
+			d.awaken()
 			d.changed(s, pair.Change{What: pair.Join, Group: g.Name, Term: term, Revision: b.Revision + 1})
 			require.Zero(t, g.leadTerm)
 			c.ahead.Store(0)
@@ -651,6 +653,7 @@ func TestADriverThatIsAlwaysLateSuspects(t *testing.T) {
 			for n := 0; follows(); n++ {
 				require.Less(t, n, 4, "late ticks")
 				c.ahead.Add(int64(max(g.tick.At.Sub(d.Now()), 0) + 2*lateFrom))
+				d.awaken()
 				d.listenFirst()
 				d.step(g, elector.Tick{})
 			}
@@ -659,41 +662,11 @@ func TestADriverThatIsAlwaysLateSuspects(t *testing.T) {
 	})
 }
 
-// passing is a clock that moves on by a step with each reading.
+// passing is a clock that a test moves on.
 type passing struct {
 	clock.Clock
 
-	ahead, step atomic.Int64
+	ahead atomic.Int64
 }
 
-func (c *passing) Now() time.Duration {
-	return c.Clock.Now() + time.Duration(c.ahead.Add(c.step.Load()))
-}
-
-// A lease that ends while it is about to be shared is either shared or forgotten: the timer of one
-// without a member would ring for ever.
-func TestALeaseThatEndsMeanwhileIsNotLeftBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &passing{Clock: clock.Process()}
-		all := meetWith(t, memnet.New(), c, abc)
-		time.Sleep(40 * time.Second)
-		leads, left := leader(t, all, "first"), []*lease{}
-		leads.view(func(d *Driver) {
-			g := d.groups["first"]
-			end := g.lease.end
-			g.lease.remove(d, g)
-			c.ahead.Store(int64(end.Sub(d.Now())) - 2)
-			c.step.Store(1) // the first reading is right before the end
-			d.share(g)
-			left = slices.DeleteFunc(slices.Clone(d.leases), func(l *lease) bool {
-				return len(l.members) > 0
-			})
-			for _, l := range left { // or the driver would go on with that for ever
-				d.alarms.Drop(l.timer)
-			}
-			c.step.Store(0)
-			c.ahead.Store(0)
-		})
-		require.Empty(t, left)
-	})
-}
+func (c *passing) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }

@@ -16,7 +16,6 @@ const lateFrom = time.Millisecond
 // that wait before they give a leader up. Each deadline is put off only once, so an inbox that is
 // never empty delays nothing for ever.
 func (d *Driver) listenFirst() {
-	d.awake = d.Now()
 	if d.awake.Sub(d.alarms.Next()) < lateFrom {
 		return
 	}

@@ -447,6 +447,7 @@ func TestWhichPartsAreAskedFor(t *testing.T) {
 		d.isOffered(g, "b", offer(3, 2, value))
 		require.Empty(t, s.asks(), "they are under way")
 		time.Sleep(askAfter)
+		d.awaken()
 		d.isOffered(g, "b", offer(3, 2, value))
 		require.Equal(t, []int{0, 1, 2, 3}, s.asks(), "nothing has come since")
 		d.noted(g, "b", partOf(value, 1))
@@ -475,6 +476,7 @@ func TestWhichPartsAreAskedFor(t *testing.T) {
 		d.isOffered(g, "c", offer(5, 5, next))
 		require.Equal(t, []int{1}, s.asks(), "the first part of a new value comes unasked")
 		time.Sleep(askAfter)
+		d.awaken()
 		d.pullAll()
 		require.Equal(t, []int{0, 1}, s.asks(), "or it was lost")
 		d.noted(g, "c", partOf(next, 0))
@@ -555,10 +557,12 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 		first := d.coming[100]
 		for range maxAsked {
 			time.Sleep(askAfter)
+			d.awaken()
 			d.pullAll()
 		}
 		require.Contains(t, d.coming, first)
 		time.Sleep(askAfter)
+		d.awaken()
 		d.pullAll()
 		require.NotContains(t, d.coming, first)
 		_, open := <-first.call
