@@ -19,13 +19,23 @@ func (t *Timer[Owner]) Set() bool { return t.place > 0 }
 
 // Queue holds timers, the earliest first, so that one alarm serves several elections. It is not
 // safe for concurrent use.
-type Queue[Owner any] []*Timer[Owner]
+type Queue[Owner any] []entry[Owner]
+
+// entry is a timer in a queue. It repeats when that is due: to look at very many timers, which are
+// all over the memory, takes longer than all else.
+type entry[Owner any] struct {
+	*Timer[Owner]
+
+	due elector.Time
+}
 
 // Set changes when t is due, and puts it into the queue if it is not there.
 func (q *Queue[Owner]) Set(t *Timer[Owner], at elector.Time) {
+	before := t.At
 	if t.At = at; !t.Set() {
 		heap.Push(q, t)
-	} else {
+	} else if at != before {
+		(*q)[t.place-1].due = at
 		heap.Fix(q, t.place-1)
 	}
 }
@@ -42,18 +52,18 @@ func (q Queue[Owner]) Next() elector.Time {
 	if len(q) == 0 {
 		return elector.Never
 	}
-	return q[0].At
+	return q[0].due
 }
 
 // Due returns the timers that are due by then, in no order. It looks at no more than twice as many.
 func (q Queue[Owner]) Due(by elector.Time) (due []*Timer[Owner]) {
 	if q.Next() <= by && len(q) > 0 {
-		due = append(due, q[0])
+		due = append(due, q[0].Timer)
 	}
 	for i := 0; i < len(due); i++ { // what is due later than its parent in the heap follows it
 		for child := 2*due[i].place - 1; child <= 2*due[i].place && child < len(q); child++ {
-			if q[child].At <= by {
-				due = append(due, q[child])
+			if q[child].due <= by {
+				due = append(due, q[child].Timer)
 			}
 		}
 	}
@@ -62,7 +72,7 @@ func (q Queue[Owner]) Due(by elector.Time) (due []*Timer[Owner]) {
 
 // Len, Less, Swap, Push and Pop are for package heap.
 func (q Queue[Owner]) Len() int           { return len(q) }
-func (q Queue[Owner]) Less(i, j int) bool { return q[i].At < q[j].At }
+func (q Queue[Owner]) Less(i, j int) bool { return q[i].due < q[j].due }
 func (q Queue[Owner]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].place, q[j].place = i+1, j+1
@@ -71,15 +81,15 @@ func (q Queue[Owner]) Swap(i, j int) {
 // Push is for package heap.
 func (q *Queue[Owner]) Push(x any) {
 	t := x.(*Timer[Owner])
-	*q = append(*q, t)
+	*q = append(*q, entry[Owner]{t, t.At})
 	t.place = len(*q)
 }
 
 // Pop is for package heap.
 func (q *Queue[Owner]) Pop() any {
 	last := (*q)[len(*q)-1]
-	(*q)[len(*q)-1] = nil
+	(*q)[len(*q)-1] = entry[Owner]{}
 	*q = (*q)[:len(*q)-1]
 	last.place = 0
-	return last
+	return last.Timer
 }

@@ -71,7 +71,7 @@ func (w *Watcher) arm(t *Timer[*Machine], at elector.Time) {
 		return
 	}
 	w.queue.Set(t, at)
-	if w.queue[0] == t {
+	if w.queue[0].Timer == t {
 		Wake(w.wake)
 	}
 }
@@ -91,7 +91,7 @@ func (w *Watcher) due() (due []*Machine, next elector.Time) {
 	defer w.mu.Unlock()
 	for w.queue.Next() <= now {
 		due = append(due, w.queue[0].Owner)
-		w.queue.Drop(w.queue[0])
+		w.queue.Drop(w.queue[0].Timer)
 	}
 	return due, w.queue.Next()
 }
