@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,7 +68,8 @@ func get(t *testing.T, n *procs.Node, path string) string {
 	return string(text)
 }
 
-// In very many elections voters change a few at a time, and what is printed stays short.
+// In very many elections voters change a few at a time, and what is printed stays short. A node that
+// stops in good order leaves its leaderships to all others.
 func TestVotersOfManyElectionsChange(t *testing.T) {
 	t.Parallel()
 	var groups []string
@@ -91,6 +93,19 @@ func TestVotersOfManyElectionsChange(t *testing.T) {
 	}
 	nodes.Fails(t, 1, "zz is not one of the voters n1, n2, n3",
 		append([]string{"voters", "remove", "zz"}, at...)...)
+
+	leads := func(n *procs.Node) int {
+		st, err := n.Status(t.Context())
+		require.NoError(t, err)
+		return st.Elections.Leading
+	}
+	others := s.Others(led.Leader, "n4")
+	before := [2]int{leads(others[0]), leads(others[1])}
+	gone := 201 - before[0] - before[1]
+	require.NoError(t, s.Named(led.Leader).Signal(syscall.SIGTERM))
+	s.Eventually("the others lead all", func() bool { return leads(others[0])+leads(others[1]) == 201 })
+	require.Greater(t, leads(others[0]), before[0]+gone/5)
+	require.Greater(t, leads(others[1]), before[1]+gone/5)
 }
 
 func TestVotersChangeWhileTheClusterRuns(t *testing.T) {

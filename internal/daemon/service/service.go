@@ -121,13 +121,18 @@ func (d *Daemon) probes() (all []health.Probe) {
 	return all
 }
 
-// JoinGroups takes part in the elections of --groups except one.
+// JoinGroups takes part in the elections of --groups except one. Without a priority their leaders
+// spread over the nodes, as those of --prefixes do.
 func (d *Daemon) JoinGroups(except string) error {
 	cfg := d.Config.Election
 	cfg.AwaitCampaign = false // nobody campaigns for these
+	spreads := cfg.Priority == 0 && cfg.Takeover == 0
 	for _, group := range d.Options.Groups {
 		if group == except {
 			continue
+		}
+		if spreads {
+			cfg.Priority = cluster.Rendezvous(group, d.Config.Node)
 		}
 		if _, err := d.Node.Election(group, cfg); err != nil {
 			return fmt.Errorf("--groups: %w", err)
