@@ -83,7 +83,8 @@ func TestVotersOfManyElectionsChange(t *testing.T) {
 	for _, change := range []string{"add", "remove"} {
 		become := map[string]string{"add": "is a voter", "remove": "is no voter"}[change]
 		s.Eventually("n4 can be "+change+"ed", func() bool {
-			planned, _, code := nodes.Run(t, append([]string{"voters", change, "n4", "--dry-run"}, at...)...)
+			dry := append([]string{"voters", change, "n4", "--dry-run"}, at...)
+			planned, _, code := nodes.Run(t, dry...)
 			return code == 0 && strings.Contains(planned, "elections more: n4")
 		})
 		text := nodes.Does(t, append([]string{"voters", change, "n4"}, at...)...)
@@ -103,7 +104,8 @@ func TestVotersOfManyElectionsChange(t *testing.T) {
 	before := [2]int{leads(others[0]), leads(others[1])}
 	gone := 201 - before[0] - before[1]
 	require.NoError(t, s.Named(led.Leader).Signal(syscall.SIGTERM))
-	s.Eventually("the others lead all", func() bool { return leads(others[0])+leads(others[1]) == 201 })
+	s.Eventually("the others lead all",
+		func() bool { return leads(others[0])+leads(others[1]) == 201 })
 	require.Greater(t, leads(others[0]), before[0]+gone/5)
 	require.Greater(t, leads(others[1]), before[1]+gone/5)
 }
