@@ -68,8 +68,8 @@ func get(t *testing.T, n *procs.Node, path string) string {
 	return string(text)
 }
 
-// In very many elections voters change a few at a time, and what is printed stays short. A node that
-// stops in good order leaves its leaderships to all others.
+// In very many elections voters change a few at a time, and what is printed stays short. A node
+// that stops in good order leaves its leaderships to all others.
 func TestVotersOfManyElectionsChange(t *testing.T) {
 	t.Parallel()
 	var groups []string
