@@ -77,6 +77,9 @@ func measureMany(ctx context.Context, c *cluster, n int, rest time.Duration) err
 	if err != nil {
 		return err
 	}
+	if _, err := c.allLed(ctx, n, time.Now()); err != nil { // the newest times may not be counted yet
+		return err
+	}
 	before := c.sums[2].Gaps
 	began = time.Now()
 	if err := c.start(0); err != nil {
