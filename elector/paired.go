@@ -158,14 +158,17 @@ type said struct {
 	Period   time.Duration
 	Record   lsn.LSN
 	Entered  lsn.Term
-	Reach    uint8
+	Short    bool // it reaches no quorum
 	MayStand bool
 	Cold     bool
 }
 
-// news returns what this follower would tell now.
-func (msg *Message) news() said {
-	return said{msg.Priority, msg.Period, msg.Record, msg.Entered, msg.Reach, msg.MayStand, msg.Cold}
+// news returns what an acknowledgement would tell. How many voters this node reaches is no news as
+// long as they are a quorum: whenever one came or went, all followers of very many leaders would
+// tell that at once.
+func (m *Machine) news(ack *Message) said {
+	return said{ack.Priority, ack.Period, ack.Record, ack.Entered, int(ack.Reach) < m.set.quorum,
+		ack.MayStand, ack.Cold}
 }
 
 // asserted is what a heartbeat tells besides that the leader lives.
@@ -195,7 +198,7 @@ func (m *Machine) tellNews() {
 		f.SayAt = 0
 		ack := m.ackOf(f.Echoed, f.EchoedAt)
 		switch again := f.SaidAt.Add(m.cfg.Timing.HeartbeatBroadcast); {
-		case ack.news() == f.Said:
+		case m.news(&ack) == f.Said:
 		case s.Now < again:
 			f.SayAt = again
 		default:
@@ -218,7 +221,7 @@ func (m *Machine) ackOf(sequence uint64, sentAt Time) Message {
 
 func (m *Machine) sendAck(ack *Message) {
 	f := m.state.Follower
-	f.Said, f.SaidAt, f.Echoed, f.EchoedAt = ack.news(), m.state.Now, ack.Sequence, ack.SentAt
+	f.Said, f.SaidAt, f.Echoed, f.EchoedAt = m.news(ack), m.state.Now, ack.Sequence, ack.SentAt
 	m.send(f.Leader, ack)
 }
 
