@@ -69,26 +69,31 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 
 // load reads what is durable of an election.
 func (e *Election) load() error {
-	g := e.g
 	disk, err := e.common.Store.Group(e.Name)
-	g.durable = &disk
-	if err == nil && g.durable.Record.LSN != (lsn.LSN{}) {
-		r := g.durable.Record
-		g.own().values = map[[32]byte][]byte{r.Value.Hash: g.durable.Value}
+	if err == nil {
+		e.g.take(disk)
 	}
 	return err
 }
 
-// open enters an election, or fails, and then calls opened. It waits for the disk if a record is
+// take takes what is durable.
+func (g *group) take(disk store.Durable) {
+	g.durable = &disk
+	if r := disk.Record; r.LSN != (lsn.LSN{}) {
+		g.own().values = map[[32]byte][]byte{r.Value.Hash: disk.Value}
+	}
+}
+
+// open enters an election, or fails, and then calls opened. It waits for the disk if a value is
 // to be read, or if an election of that name has just been closed: its last term must be on disk
 // before the term is read again, or a vote could be given twice. Then it must still be wanted.
 func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error {
 	if err := d.reserve(e.Name); err != nil {
 		return err
 	}
-	terms, ok := d.Store.Terms(e.Name)
+	disk, ok := d.Store.Known(e.Name)
 	if ok && !d.ending[e.Name] {
-		e.g.durable = &store.Durable{Terms: terms}
+		e.g.take(disk)
 		d.enter(e.g)
 		opened(nil)
 		return nil

@@ -27,18 +27,19 @@ type Durable struct {
 // no term, and may have voted up to the highest reserved term of any forgotten group. So this node
 // has never voted in the group above Reserved, and it may vote only there.
 //
-// The name must be UTF-8 and not empty. Group waits for the disk only if the group has a record.
+// The name must be UTF-8 and not empty. Group waits for the disk only if the group has a value.
 // The error wraps ErrCorrupt if the value of the record is damaged or gone.
 func (s *Store) Group(name string) (Durable, error) {
 	if err := checkName("group", name); err != nil {
 		return Durable{}, fmt.Errorf("start a group: %w", err)
 	}
-	if terms, ok := s.Terms(name); ok {
-		return Durable{Terms: terms}, nil
+	d, ok := s.Known(name)
+	if ok {
+		return d, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := Durable{Terms: s.state.Load().terms(name), Record: s.state.Load().Records[name]}
+	d = Durable{Terms: s.state.Load().terms(name), Record: s.state.Load().Records[name]}
 	var err error
 	if d.Value, err = s.value(name); err != nil {
 		return Durable{}, fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, s.dir, err, corruptAdvice)
@@ -46,17 +47,17 @@ func (s *Store) Group(name string) (Durable, error) {
 	return d, nil
 }
 
-// Terms is Group for a group without a record, and reports whether the group is one. It never waits
+// Known is Group for a group without a value, and reports whether the group is one. It never waits
 // for the disk.
-func (s *Store) Terms(name string) (t elector.Terms, ok bool) {
+func (s *Store) Known(name string) (d Durable, ok bool) {
 	s.maps.Lock()
 	defer s.maps.Unlock()
 	st := s.state.Load()
 	if _, idle := st.Idle[name]; idle {
 		s.opened = append(s.opened, name)
 	}
-	_, has := st.Records[name]
-	return st.terms(name), !has && checkName("group", name) == nil
+	d = Durable{Terms: st.terms(name), Record: st.Records[name]}
+	return d, d.Record.Value.Size == 0 && checkName("group", name) == nil
 }
 
 // value returns that of a group's record.
