@@ -33,7 +33,10 @@ func TestAQualityOfServiceIsAllThatAUserWrites(t *testing.T) {
 				return false
 			}
 			q := st.Groups[0].QoS
-			require.InDelta(t, 0.2, float64(q.Detect), 0.05, "more only if the lease makes it necessary")
+			// A busy machine delays beats, so that more is necessary for a while.
+			if q.Detect < 0.15 || q.Detect > 0.25 {
+				return false
+			}
 			require.True(t, q.Period > 0 && q.Period <= 0.067, "%+v", q)
 			require.Equal(t, q.Unmet == "", q.Met, "%+v", q)
 		}

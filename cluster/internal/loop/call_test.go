@@ -270,9 +270,9 @@ func TestOppositeChangesOfVotersAreDoneOnceEach(t *testing.T) {
 // A node that becomes a voter says nothing before that only voters may say, and acknowledges no
 // heartbeat that it has not heard as a voter.
 func TestAVoterThatIsAddedIsCorrect(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
-			elections, net, random := numbered(40), memnet.New(), rand.New(rand.NewPCG(seed, 1))
+			elections, net, random := numbered(30), memnet.New(), rand.New(rand.NewPCG(seed, 1))
 			var mu sync.Mutex
 			net.Delay(func(string, string) time.Duration {
 				mu.Lock()

@@ -417,7 +417,7 @@ func TestOlderBuildsDoNotHoldUpTheLine(t *testing.T) {
 // for its mirror. They do wait for that of the third member.
 func TestWhoHangsDoesNotHoldUpTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		elections, timing := numbered(36*narrow), elector.Article()
+		elections, timing := numbered(12*narrow), elector.Article()
 		net := memnet.New()
 		net.Delay(func(string, string) time.Duration { return 75 * time.Millisecond }, nil)
 		all := meet(t, net, abc, elections...)
