@@ -35,7 +35,7 @@ func (n *Node) Open(name string) (*Election, error) {
 			return nil, fmt.Errorf("open election %q: %w", name, err)
 		}
 		cfg := n.cfg.Prefixes[prefix]
-		cfg.Priority = cfg.spread(name, n.cfg.Node)
+		cfg.Priority = cfg.Spread(name, n.cfg.Node)
 		e, err := n.Election(name, cfg)
 		// It may be open since a moment ago, or be opened or closed at this moment.
 		if !errors.Is(err, ErrOpen) || time.Now().After(end) {
@@ -89,14 +89,15 @@ func (c Config) prefixed() func(name string) (loop.Setup, bool) {
 	return func(name string) (loop.Setup, bool) {
 		prefix := c.prefix(name)
 		s, known := setups[prefix]
-		s.Elector.Priority = c.Prefixes[prefix].spread(name, c.Node)
+		s.Elector.Priority = c.Prefixes[prefix].Spread(name, c.Node)
 		return s, known
 	}
 }
 
-// spread is the priority of a node in an election of a prefix. Without one in the configuration, it
-// spreads the leaders over the nodes. With Takeover a priority would move leaders.
-func (e ElectionConfig) spread(name string, node NodeID) int {
+// Spread returns the priority for a node in one of many elections: Priority or, where that and
+// Takeover are 0, Rendezvous, which spreads the leaders over the nodes. With Takeover it would move
+// leaders.
+func (e ElectionConfig) Spread(name string, node NodeID) int {
 	if e.Priority == 0 && e.Takeover == 0 {
 		return Rendezvous(name, node)
 	}

@@ -267,18 +267,24 @@ func TestOppositeChangesOfVotersAreDoneOnceEach(t *testing.T) {
 	})
 }
 
+// jittery is a network on which what is sent takes up to 2 ms, at random.
+func jittery(seed uint64) *memnet.Network {
+	net, random := memnet.New(), rand.New(rand.NewPCG(seed, 1))
+	var mu sync.Mutex
+	net.Delay(func(string, string) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(random.Int64N(int64(2 * time.Millisecond)))
+	}, nil)
+	return net
+}
+
 // A node that becomes a voter says nothing before that only voters may say, and acknowledges no
 // heartbeat that it has not heard as a voter.
 func TestAVoterThatIsAddedIsCorrect(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
-			elections, net, random := numbered(30), memnet.New(), rand.New(rand.NewPCG(seed, 1))
-			var mu sync.Mutex
-			net.Delay(func(string, string) time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
-				return time.Duration(random.Int64N(int64(2 * time.Millisecond)))
-			}, nil)
+			elections, net := numbered(30), jittery(seed)
 			all := meet(t, net, abc, elections...)
 			d := startMember(t, net, clock.Process(), "d", nil, elections...)
 			for _, m := range all {
@@ -345,13 +351,7 @@ func TestALeaderLeadsOnWhileAVoterIsAdded(t *testing.T) {
 	for seed := range uint64(6) {
 		for _, dead := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				net, random := memnet.New(), rand.New(rand.NewPCG(seed, 1))
-				var mu sync.Mutex
-				net.Delay(func(string, string) time.Duration {
-					mu.Lock()
-					defer mu.Unlock()
-					return time.Duration(random.Int64N(int64(2 * time.Millisecond)))
-				}, nil)
+				net := jittery(seed)
 				net.Rate(10 << 20)
 				var all []*member
 				c := clock.Process()

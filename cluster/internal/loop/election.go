@@ -285,7 +285,7 @@ func applyHealth(d *Driver, g *group) {
 func applyHealthToLeader(d *Driver, g *group) {
 	unfit := *d.health.Load()
 	if unfit != "" && g.leadTerm != 0 {
-		d.vacant[g.Name] = d.awake // it asks its successor first
+		d.vacant[g.Name] = d.Now() // it asks its successor first
 	}
 	_, _ = g.SetFit(Probes, unfit) // of an election that has ended it does not matter
 }

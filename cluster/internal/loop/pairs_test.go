@@ -670,3 +670,16 @@ type passing struct {
 }
 
 func (c *passing) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
+
+// The first election begins, as all others, at the time of the clock: it waits to discover a leader
+// (§3.2), and supports nobody before its promises of before a crash have ended (§3.1).
+func TestTheFirstElectionWaitsAtItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		c.ahead.Store(int64(time.Hour))
+		a := meetWith(t, memnet.New(), c, abc)[0]
+		s, timing := a.Snapshot(a.first(t)), elector.Article()
+		require.InDelta(t, timing.InitialWait, s.StandAt.Sub(a.Now()), float64(time.Second))
+		require.InDelta(t, timing.Promise(), s.EmbargoEnd.Sub(a.Now()), float64(time.Second))
+	})
+}

@@ -16,26 +16,26 @@ const lateFrom = time.Millisecond
 // that wait before they give a leader up. Each deadline is put off only once, so an inbox that is
 // never empty delays nothing for ever.
 func (d *Driver) listenFirst() {
-	if d.awake.Sub(d.alarms.Next()) < lateFrom {
+	if d.Now().Sub(d.alarms.Next()) < lateFrom {
 		return
 	}
 	for _, t := range slices.Clone(d.alarms) {
 		if w, watches := t.Owner.(*watcher); watches {
-			w.listenFirst(d, d.awake)
+			w.listenFirst(d, d.Now())
 		}
 	}
 }
 
 // excuse is listenFirst for one election, before any other input.
 func (d *Driver) excuse(g *group) {
-	late := d.awake.Sub(g.tick.At)
+	late := d.Now().Sub(g.tick.At)
 	if late < lateFrom || !g.tick.Set() || g.tick.At == g.putOff || g.leadTerm != 0 {
 		return
 	}
-	if len(d.line) > 0 && g.machine.IsAboutToStand(d.awake) { // it waits in line, or has waited
+	if len(d.line) > 0 && g.machine.IsAboutToStand(d.Now()) { // it waits in line, or has waited
 		return
 	}
-	d.quality.HeldUp(d.awake, late)
+	d.quality.HeldUp(d.Now(), late)
 	d.stepOnce(g, elector.HeldUp{For: late})
 	g.putOff = g.tick.At
 }

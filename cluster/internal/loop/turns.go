@@ -40,7 +40,7 @@ func (t *turns) until() elector.Time {
 }
 
 // turnsDue reports whether somebody's turn has come.
-func (d *Driver) turnsDue() bool { return d.greetings.due(d.awake) || d.cessions.due(d.awake) }
+func (d *Driver) turnsDue() bool { return d.greetings.due(d.Now()) || d.cessions.due(d.Now()) }
 
 // wait lets an election wait for its turn.
 func (t *turns) wait(next turn, now elector.Time) {
@@ -70,8 +70,8 @@ func (d *Driver) takeTurns() {
 		return
 	}
 	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
-		for n := 0; n < batch && t.due(d.awake); n++ {
-			if next := t.begin(d.awake); next.tick.Set() {
+		for n := 0; n < batch && t.due(d.Now()); n++ {
+			if next := t.begin(d.Now()); next.tick.Set() {
 				next.do(d, next.group)
 			}
 		}
@@ -86,11 +86,11 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 			return
 		}
 		if d.step(g, elector.LinkUp{Peer: peer}); g.loudAt != 0 {
-			d.greeted[g] = d.awake
+			d.greeted[g] = d.Now()
 		}
 	}
 	if g.lease != nil && d.lastsWithout(g, peer) {
-		d.greetings.wait(turn{g, peer, greet}, d.awake)
+		d.greetings.wait(turn{g, peer, greet}, d.Now())
 		return
 	}
 	d.step(g, elector.LinkUp{Peer: peer})
@@ -107,7 +107,7 @@ func (d *Driver) lastsWithout(g *group, peer elector.NodeID) bool {
 			acks[i] = s.leads.Support(g.Name, g.leadTerm)
 		}
 	}
-	return g.machine.LeaseFrom(acks) > d.awake.Add(g.Config.Timing.HeartbeatBroadcast)
+	return g.machine.LeaseFrom(acks) > d.Now().Add(g.Config.Timing.HeartbeatBroadcast)
 }
 
 // noteQuiet notes that a leader is quiet again after it has greeted.
@@ -115,7 +115,7 @@ func (d *Driver) noteQuiet(g *group) {
 	since, greeted := d.greeted[g]
 	delete(d.greeted, g)
 	if greeted && len(d.greetings.waiting) > 0 {
-		d.greetings.most.took(d.awake.Sub(since), g.Config.Timing.Lease/4, d.awake)
+		d.greetings.most.took(d.Now().Sub(since), g.Config.Timing.Lease/4, d.Now())
 	}
 }
 
@@ -129,13 +129,13 @@ func (d *Driver) cede(g *group, how told) {
 	if len(d.cessions.waiting) == 0 {
 		clear(d.vacant)
 	}
-	d.cessions.wait(turn{g, "", how}, d.awake)
+	d.cessions.wait(turn{g, "", how}, d.Now())
 }
 
 // noteCession notes that this node gives an election up to a successor, while others wait for that.
 func (d *Driver) noteCession(g *group, m *elector.Message) {
 	if m.Kind == elector.LeadershipCession && m.Successor != "" && len(d.cessions.waiting) > 0 {
-		d.vacant[g.Name] = d.awake
+		d.vacant[g.Name] = d.Now()
 	}
 }
 
@@ -148,6 +148,6 @@ func (d *Driver) noteSuccessor(e *event) {
 	delete(d.vacant, e.group)
 	if w := d.cessions.waiting; vacant && len(w) > 0 {
 		// Somebody has no leader meanwhile, so this is to be faster than attempts.
-		d.cessions.most.took(d.awake.Sub(since), w[0].Config.Timing.Lease/4, d.awake)
+		d.cessions.most.took(d.Now().Sub(since), w[0].Config.Timing.Lease/4, d.Now())
 	}
 }

@@ -126,14 +126,11 @@ func (d *Daemon) probes() (all []health.Probe) {
 func (d *Daemon) JoinGroups(except string) error {
 	cfg := d.Config.Election
 	cfg.AwaitCampaign = false // nobody campaigns for these
-	spreads := cfg.Priority == 0 && cfg.Takeover == 0
 	for _, group := range d.Options.Groups {
 		if group == except {
 			continue
 		}
-		if spreads {
-			cfg.Priority = cluster.Rendezvous(group, d.Config.Node)
-		}
+		cfg.Priority = d.Config.Election.Spread(group, d.Config.Node)
 		if _, err := d.Node.Election(group, cfg); err != nil {
 			return fmt.Errorf("--groups: %w", err)
 		}
