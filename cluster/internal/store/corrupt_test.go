@@ -212,7 +212,7 @@ func TestNewerFormatIsNotMisread(t *testing.T) {
 	dir := t.TempDir()
 	f := opened(t, dir)
 	next := f.state.Load().clone()
-	next.Format = formatRecords + 1
+	next.Format = formatJournal + 1
 	require.NoError(t, f.file.db.Update(func(tx *bolt.Tx) error {
 		next.Commit = tx.ID()
 		record, err := next.encode()
@@ -234,7 +234,7 @@ func TestRecordsThatAreWrongInThemselvesAreRefused(t *testing.T) {
 		"a forgotten group had term":  func(s *state) { s.Forgotten = uint64(lsn.MaxTerm) + 1 },
 		"lacks the identity":          func(s *state) { s.Identity = uuid.Nil },
 		"has format 0":                func(s *state) { s.Format = formatPlain - 1 },
-		"format 5, this program":      func(s *state) { s.Format = formatRecords + 1 },
+		"format 6, this program":      func(s *state) { s.Format = formatJournal + 1 },
 		"must have a time":            func(s *state) { s.Emergencies[0].Time = time.Time{} },
 		"must name the voters":        func(s *state) { s.Emergencies[0].Lost = nil },
 		"the name of a voter must be": func(s *state) { s.Emergencies[0].Lost = []elector.NodeID{""} },

@@ -67,6 +67,7 @@ func inspect(path string) error {
 type file struct {
 	db       *bolt.DB
 	raw      *os.File // the file below db
+	size     int      // of the record as read or written last, in bytes
 	panicked bool     // db panicked, so its locks may be held for ever
 }
 
@@ -103,7 +104,9 @@ func (f *file) read() (s state, err error) {
 			if bucket == nil {
 				return fmt.Errorf("bucket %q is missing", bucketName)
 			}
-			s, err = decode(bucket.Get(recordName))
+			record := bucket.Get(recordName)
+			f.size = len(record)
+			s, err = decode(record)
 			if err == nil && s.Commit != tx.ID() {
 				err = fmt.Errorf("record is of commit %d, the last commit is %d", s.Commit, tx.ID())
 			}
@@ -134,6 +137,7 @@ func (f *file) write(s *state, values map[string][]byte) error {
 			s.Commit, s.Format = tx.ID(), s.wantFormat()
 			s.Fresh = slices.Sorted(maps.Keys(values))
 			record, err := s.encode()
+			f.size = len(record)
 			if err != nil {
 				return err
 			}

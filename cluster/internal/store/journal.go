@@ -19,9 +19,12 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
-// journalSize is that of the whole file, in bytes. All of them are written when it is made: later
-// writes then change nothing of the file but its content, and need no more than one fdatasync.
+// journalSize is that of the whole file, in bytes, when it is made. All of them are written then:
+// later writes change nothing of the file except its content, and need no more than one fdatasync.
 var journalSize int64 = 4 << 20 // a test changes it
+
+// maxJournal bounds the size to which a journal grows.
+const maxJournal = 1 << 30
 
 // headerSize is that of a header, in bytes.
 const headerSize = 28
@@ -39,6 +42,7 @@ type journal struct {
 	file  *os.File
 	sync  func(*os.File) error
 	owner uuid.UUID // of the directory; its checksums are no other's
+	size  int64     // of the file, in bytes; after a crash the file may be longer
 	epoch uint64
 	seq   uint64 // of the newest batch
 	at    int64  // where the next one begins
@@ -51,9 +55,9 @@ type header struct {
 	Check      uint32 // of the header
 }
 
-// openJournal opens the journal of the directory. If anew, it makes one without batches; a crash
-// may leave any part of that, which is made again unless the state has records.
-func (s *Store) openJournal(owner uuid.UUID, anew bool) (*journal, error) {
+// openJournal opens the journal of the directory, of that size. If anew, it makes one without
+// batches; a crash may leave any part of that, which is made again unless the state has records.
+func (s *Store) openJournal(owner uuid.UUID, size int64, anew bool) (*journal, error) {
 	flags := os.O_RDWR
 	if anew {
 		flags |= os.O_CREATE | os.O_TRUNC
@@ -63,7 +67,7 @@ func (s *Store) openJournal(owner uuid.UUID, anew bool) (*journal, error) {
 		err = errors.New("it is gone, though the directory has records")
 	}
 	if err == nil && anew {
-		_, err = file.Write(make([]byte, journalSize))
+		_, err = file.Write(make([]byte, size))
 		if err == nil {
 			err = errors.Join(s.sync(file), s.syncNames())
 		}
@@ -72,7 +76,28 @@ func (s *Store) openJournal(owner uuid.UUID, anew bool) (*journal, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &journal{file: file, sync: s.sync, owner: owner}, nil
+	return &journal{file: file, sync: s.sync, owner: owner, size: size}, nil
+}
+
+// grow makes the journal at least as large as the state, which is written whenever the journal is
+// full: so each change of a group costs about as many bytes with many groups as with few. The next
+// commit must save the new size.
+func (j *journal) grow(state int) error {
+	size := j.size
+	for size < int64(state) && size < maxJournal {
+		size *= 2
+	}
+	if size == j.size {
+		return nil
+	}
+	_, err := j.file.WriteAt(make([]byte, size-j.size), j.size)
+	if err == nil {
+		err = j.sync(j.file)
+	}
+	if err == nil {
+		j.size = size
+	}
+	return err
 }
 
 // encodeBatch returns a batch of what is new of groups: the size of a text in JSON, that text, and
@@ -137,7 +162,7 @@ func after(at int64, size int) int64 {
 
 // fits reports whether there is room for a batch and its seal.
 func (j *journal) fits(batch []byte) bool {
-	return after(j.at, len(batch))+pageSize <= journalSize
+	return after(j.at, len(batch))+pageSize <= j.size
 }
 
 // append adds a batch. It is on disk if append returns nil; otherwise it may or may not be.
@@ -156,21 +181,21 @@ func (j *journal) append(batch []byte) error {
 // read returns the batches of an epoch in order, and begins the next batch after them.
 func (j *journal) read(epoch int) (batches [][]byte, err error) {
 	j.begin(epoch)
-	text, err := limit.ReadFile(j.file.Name(), int(journalSize))
-	if err == nil && int64(len(text)) != journalSize {
-		err = fmt.Errorf("it has %d bytes, not %d", len(text), journalSize)
+	text, err := limit.ReadFile(j.file.Name(), maxJournal)
+	if err == nil && int64(len(text)) < j.size {
+		err = fmt.Errorf("it has %d bytes, not %d", len(text), j.size)
 	}
 	for err == nil {
 		h, ok := j.parse(text[j.at:])
 		from, end := j.at+headerSize, j.at+headerSize+int64(h.Size)
-		if !ok || h.Epoch != j.epoch || h.Seq != j.seq+1 || h.Size == 0 || end > journalSize ||
+		if !ok || h.Epoch != j.epoch || h.Seq != j.seq+1 || h.Size == 0 || end > j.size ||
 			crc32.Checksum(text[from:end], castagnoli) != h.Sum {
 			break
 		}
 		batches = append(batches, text[from:end])
 		j.at, j.seq = after(j.at, int(h.Size)), h.Seq
 	}
-	for at := j.at; err == nil && at < journalSize; at += pageSize {
+	for at := j.at; err == nil && at < j.size; at += pageSize {
 		h, ok := j.parse(text[at:])
 		switch {
 		case !ok:

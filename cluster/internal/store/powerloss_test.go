@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,9 @@ type platter struct {
 }
 
 const sector = 512
+
+// long is a name that makes the state larger than a small journal, which then grows.
+var long = strings.Repeat("long", 8_000)
 
 // start opens the directory, as a process does.
 func (p *platter) start() *Store {
@@ -101,9 +105,9 @@ func (p *platter) lose(name string) []byte {
 	}
 	odds := p.random.IntN(3) // all, half or no sectors
 	for _, content := range p.seen[name] {
-		left = append(left, make([]byte, max(0, len(content)-len(left)))...)
 		for at := start; at < len(content); at += sector {
 			if p.random.IntN(2) < odds {
+				left = append(left, make([]byte, max(0, at+sector-len(left)))...)
 				copy(left[at:], content[at:at+sector])
 			}
 		}
@@ -149,7 +153,7 @@ func (p *platter) put(dir, name string, content []byte) {
 func (p *platter) persist(s *Store) {
 	p.before, p.after = p.after, maps.Clone(p.after)
 	wanted := map[string]Durable{}
-	for _, group := range []string{"a", "b", "c"}[p.random.IntN(3):] {
+	for _, group := range []string{"a", "b", long}[p.random.IntN(3):] {
 		d := p.before[group]
 		term := d.Terms.Entered + lsn.Term(p.random.IntN(3))
 		next := Durable{Terms: elector.Terms{Entered: term, Reserved: term + 15}}
@@ -183,7 +187,7 @@ func TestNoLossOfPowerLosesAnything(t *testing.T) {
 			p := &platter{
 				T: t, dir: t.TempDir(), random: rand.New(rand.NewPCG(uint64(seed), 1)),
 				synced: map[string][]byte{}, seen: map[string][][]byte{},
-				after: map[string]Durable{"a": {}, "b": {}, "c": {}},
+				after: map[string]Durable{"a": {}, "b": {}, long: {}},
 			}
 			p.before = p.after
 			s := p.start()
@@ -204,6 +208,7 @@ func TestNoLossOfPowerLosesAnything(t *testing.T) {
 					p.persist(s)
 				}
 			}
+			require.Greater(t, s.journal.size, journalSize)
 			require.NoError(t, s.Close())
 			losses += p.losses
 		})

@@ -151,6 +151,42 @@ func TestRecordsAreCheckedBeforeTheyAreWritten(t *testing.T) {
 	require.Equal(t, at, s.journal.at)
 }
 
+// TestAJournalGrowsWithTheState: the state of many groups is not written each time that a few of
+// them change.
+func TestAJournalGrowsWithTheState(t *testing.T) {
+	smallJournal(t)
+	const groups = 1000
+	s, err := OpenOn(t.TempDir(), alice, unsynced)
+	require.NoError(t, err)
+	want := map[string]Durable{}
+	for counter := range uint64(3) {
+		before := s.state.Load().Commit
+		for i := range groups {
+			name, d := fmt.Sprint("group", i), recorded(5, counter+1, nil)
+			want[name] = d
+			require.NoError(t, s.Persist(map[string]Durable{name: d}))
+		}
+		commits := s.state.Load().Commit - before
+		t.Logf("%d commits, a journal of %d bytes", commits, s.journal.size)
+		if counter > 0 {
+			require.Less(t, int64(commits), groups*pageSize/s.journal.size+2)
+			require.Greater(t, s.journal.size, 4*journalSize)
+		}
+	}
+	dir := copied(t, s.dir)
+	path := filepath.Join(dir, journalFile)
+	require.NoError(t, os.Truncate(path, s.journal.size+1), "it was about to grow again")
+	after := opened(t, dir)
+	require.Equal(t, brief(want), brief(contents(t, after, want)))
+	require.NoError(t, after.Close())
+	require.NoError(t, s.Close())
+
+	require.NoError(t, os.Truncate(path, journalSize))
+	_, err = OpenOn(dir, alice, unsynced)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, fmt.Sprint("it has 65536 bytes, not ", s.journal.size))
+}
+
 // A quorum may count on the record of a group that is closed.
 func TestAGroupWithARecordIsNotForgotten(t *testing.T) {
 	dir := t.TempDir()

@@ -18,13 +18,14 @@ import (
 )
 
 // The versions of the record. A record has a higher one if an older program would misread
-// it, by dropping the emergencies, the term of the forgotten groups or the records. One without
-// any keeps the lower version, so that a downgrade is possible.
+// it, by dropping the emergencies, the term of the forgotten groups, the records or the size of
+// the journal. One without any keeps the lower version, so that a downgrade is possible.
 const (
 	formatPlain       = 1
 	formatEmergencies = 2
 	formatForgotten   = 3
 	formatRecords     = 4
+	formatJournal     = 5
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -47,6 +48,8 @@ type state struct {
 	Entered numbers `json:"entered,omitempty"`
 	// Records holds the record of every group that has one. Their values are apart.
 	Records map[string]elector.Record `json:"records,omitempty"`
+	// Journal is the size of the journal in bytes; 0 for none.
+	Journal int64 `json:"journal,omitempty"`
 	// Fresh are the groups whose value the commit wrote. If its fsync failed, the values may be in
 	// the page cache only: the next start writes them again.
 	Fresh []string `json:"fresh,omitempty"`
@@ -133,6 +136,8 @@ func checksum(text []byte) []byte {
 
 func (s state) wantFormat() int {
 	switch {
+	case s.Journal > journalSize:
+		return formatJournal
 	case len(s.Records) > 0:
 		return formatRecords
 	case s.Forgotten > 0:
@@ -157,12 +162,12 @@ func decode(record []byte) (state, error) {
 	switch {
 	case err != nil:
 		return state{}, fmt.Errorf("decode record: %w", err)
-	case s.Format > formatRecords:
+	case s.Format > formatJournal:
 		return state{}, fmt.Errorf("%w: it has format %d, this program knows formats %d to %d",
-			ErrNewer, s.Format, formatPlain, formatRecords)
+			ErrNewer, s.Format, formatPlain, formatJournal)
 	case s.Format < formatPlain:
 		err = fmt.Errorf("record has format %d, this program knows formats %d to %d",
-			s.Format, formatPlain, formatRecords)
+			s.Format, formatPlain, formatJournal)
 	case s.Identity == uuid.Nil || s.Groups == nil:
 		err = errors.New("record lacks the identity or the groups")
 	case !lsn.Term(s.Forgotten).Valid():

@@ -280,7 +280,8 @@ func (s *Store) load() error {
 // replay brings the state up to date with the journal.
 func (s *Store) replay() (err error) {
 	st := s.state.Load()
-	if s.journal, err = s.openJournal(st.Identity, false); err != nil {
+	size := max(st.Journal, journalSize)
+	if s.journal, err = s.openJournal(st.Identity, size, false); err != nil {
 		return err
 	}
 	batches, err := s.journal.read(st.Commit)
@@ -328,7 +329,11 @@ func (s *Store) commit(doing string, next state, fresh map[string][]byte) error 
 	}
 	err := s.write(doing, stateFile, func() (err error) {
 		if s.journal == nil && len(next.Records) > 0 {
-			s.journal, err = s.openJournal(next.Identity, true)
+			s.journal, err = s.openJournal(next.Identity, journalSize, true)
+		}
+		if err == nil && s.journal != nil {
+			err = s.journal.grow(s.file.size)
+			next.Journal = s.journal.size
 		}
 		if err == nil {
 			err = s.file.write(&next, values)
