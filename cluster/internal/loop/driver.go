@@ -396,20 +396,22 @@ func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	d.Hooks.Stepped(s)
 }
 
-// onPersisted runs on the persister's goroutine.
+// onPersisted runs on the persister's goroutine. One write may be that of very many elections.
 func (l *Loop) onPersisted(written groups, err error) {
 	if err != nil {
 		// The persister ends then. Callers that wait for it must find the failure, so it waits.
 		_ = l.Do(context.Background(), func(d *Driver) error { d.Fail(err); return nil })
 		return
 	}
-	l.later(func(d *Driver) {
-		for _, name := range slices.Sorted(maps.Keys(written)) {
-			if g, w := d.groups[name], written[name]; g != nil {
-				d.step(g, elector.Persisted{Term: w.Terms.Reserved, Record: w.Record.LSN})
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(written)), batch) {
+		l.later(func(d *Driver) {
+			for _, name := range some {
+				if g, w := d.groups[name], written[name]; g != nil {
+					d.step(g, elector.Persisted{Term: w.Terms.Reserved, Record: w.Record.LSN})
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // Fail ends this node's part in every election for good: it could not keep a promise any more.

@@ -112,6 +112,9 @@ func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 	l.Log.Debug("process proven dead", "peer", peer, "proof", proof.String())
 	l.later(func(d *Driver) {
 		p, known := d.processes[peer]
+		if p.dead && p.since == 0 {
+			return // all know it: its successor has come, which is a second proof
+		}
 		if known {
 			p.dead = true
 			d.processes[peer] = p

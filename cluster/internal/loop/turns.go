@@ -1,12 +1,17 @@
 package loop
 
-import "github.com/bmqelect/bmqelect/elector"
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
 
 // turns lets elections do one after the other what would hold up all of them if very many did it at
 // once: §16.10.
 type turns struct {
-	most     atOnce     // how many do it at a time
-	underWay func() int // how many are at it
+	most     atOnce      // how many do it at a time
+	underWay func() int  // how many are at it
+	strains  func() bool // what they do costs more than there is to spare
 	waiting  []turn
 	from     elector.Time // the beginning of the present period
 	begun    int          // how many have begun in it
@@ -23,15 +28,25 @@ type turn struct {
 // send heartbeats until it follows. If very many did so at once, they would repeat them faster than
 // nodes can join, and no ack would come in time: all leases would end.
 func (d *Driver) newTurns() {
-	d.greetings = turns{most: atOnce{size: narrow}, underWay: func() int { return len(d.greeted) }}
-	d.cessions = turns{most: atOnce{size: narrow}, underWay: func() int { return len(d.vacant) }}
+	d.greetings = turns{most: atOnce{size: narrow}, strains: d.acksAreLate,
+		underWay: func() int { return len(d.greeted) }}
+	d.cessions = turns{most: atOnce{size: narrow}, strains: func() bool { return false },
+		underWay: func() int { return len(d.vacant) }}
 }
 
-// due reports whether the next one is to begin: few are at it, or they have been for so long that
-// they wait for somebody who does not answer.
+// acksAreLate reports whether a lease that many share has lost more than half of its time.
+func (d *Driver) acksAreLate() bool {
+	return slices.ContainsFunc(d.leases, func(l *lease) bool {
+		return l.end.Sub(d.Now()) < l.class.Timing.Lease/2
+	})
+}
+
+// due reports whether the next one is to begin: few are at it, and that strains nobody; or they
+// have been for so long that they wait for somebody who does not answer.
 func (t *turns) due(now elector.Time) bool {
 	most := t.most.size
-	return len(t.waiting) > 0 && (t.underWay() < most || t.begun < most || now >= t.until())
+	return len(t.waiting) > 0 &&
+		(t.begun < most || now >= t.until() || t.underWay() < most && !t.strains())
 }
 
 // until is the end of the present period, if somebody waits.
