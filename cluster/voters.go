@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -66,7 +67,7 @@ func (n *Node) ReplaceVoter(ctx context.Context, old, by NodeID, o VoterOptions)
 const changesAtOnce = 8
 
 // changeVoters carries out the parts of a change in all elections. After a failure it begins no
-// more.
+// more, and finishes those that it has begun.
 func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.VoterChange) error {
 	var mu sync.Mutex
 	progress, missing := o.Progress, 0 // where it is no voter: it may have been removed there before
@@ -78,25 +79,27 @@ func (n *Node) changeVoters(ctx context.Context, o VoterOptions, parts ...loop.V
 		}
 	}
 	elections := n.selected(Selection{})
-	all, ctx := errgroup.WithContext(ctx)
+	var all errgroup.Group
 	if all.SetLimit(changesAtOnce); o.DryRun {
 		all.SetLimit(1) // which is sorted by election
 	}
+	var failed atomic.Bool
 	for _, e := range elections {
-		if ctx.Err() != nil {
-			break
-		}
 		all.Go(func() error {
-			err := n.changeVotersOf(ctx, e, &o, parts)
-			if err != nil {
-				err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
+			if failed.Load() {
+				return nil
 			}
+			err := n.changeVotersOf(ctx, e, &o, parts)
 			mu.Lock()
 			defer mu.Unlock()
 			if errors.Is(err, loop.ErrNoVoter) {
 				if missing++; missing < len(elections) {
 					return nil
 				}
+			}
+			if err != nil {
+				failed.Store(true)
+				err = fmt.Errorf("change the voters of election %q: %w", e.Name, err)
 			}
 			return err
 		})

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -254,4 +255,49 @@ func namesWithout(ids []cluster.NodeID, id cluster.NodeID) (names []string) {
 		}
 	}
 	return names
+}
+
+// TestAChangeOfVotersThatIsCutShortFails: an election that was left out is not one that is done.
+func TestAChangeOfVotersThatIsCutShortFails(t *testing.T) {
+	withCluster(t, five, func(t *testing.T, c *testCluster) {
+		c.elect()
+		for i := range 12 {
+			c.open(fmt.Sprint("e", i), nil)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := 0
+		progress := func(cluster.VoterStep) {
+			if done++; done == 3 {
+				cancel()
+			}
+		}
+		a := c.Node("a")
+		err := a.AddVoter(ctx, "d", cluster.VoterOptions{DryRun: true, Progress: progress})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Less(t, done, 13)
+		for _, dry := range []bool{true, false} {
+			err := a.AddVoter(ctx, "d", cluster.VoterOptions{DryRun: dry})
+			require.ErrorIs(t, err, context.Canceled)
+		}
+	}, clustertest.Configure(firstThree))
+}
+
+// TestARefusedChangeLeavesNoOtherHalfDone: one election refuses to replace a voter. Those that have
+// begun are finished.
+func TestARefusedChangeLeavesNoOtherHalfDone(t *testing.T) {
+	withCluster(t, five, func(t *testing.T, c *testCluster) {
+		c.elect()
+		require.NoError(t, c.Node("a").AddVoter(t.Context(), "d", none)) // in the first election only
+		for i := range 9 {
+			c.open(fmt.Sprint("a", i), nil)
+		}
+		time.Sleep(election)
+		err := c.Node("e").ReplaceVoter(t.Context(), "c", "d", none)
+		require.ErrorContains(t, err, `change the voters of election "default": refused: `)
+		time.Sleep(election) // observers learn of it with heartbeats
+		for _, g := range c.Node("e").Status().Groups {
+			half := len(g.Voters) == 4 // d, and still c
+			require.Equal(t, g.Group == "default", half, "%s: %v", g.Group, g.Voters)
+		}
+	}, clustertest.Configure(firstThree))
 }

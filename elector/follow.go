@@ -86,6 +86,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.transition(Follower, why, from)
 	}
 	m.heardRecord(from, msg)
+	m.followed = true
 	if m.set.mayVote && !m.mayHaveMoved(msg.Term) {
 		m.promiseTo(from, msg.Term)
 		ack := m.ackOf(msg.Sequence, msg.SentAt)

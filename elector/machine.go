@@ -17,7 +17,9 @@ type Machine struct {
 	quality *quality    // nil without Config.QoS
 	eff     *Effects    // of the running step; machines of one goroutine may share the memory
 	random  uint64      // entropy of the running step
-	crowded bool        // see SetCrowded
+
+	crowded  bool // see SetCrowded
+	followed bool // the newest step heard a heartbeat of the leader, and promised if it has a vote
 }
 
 // resolved is a Config in the form that the machine works with; it never changes.
@@ -65,7 +67,7 @@ func (m *Machine) Another(priority int) *Machine {
 func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	m.eff.reset()
 	m.state.Now = max(now, m.state.Now, 1)
-	m.random = entropy
+	m.random, m.followed = entropy, false
 	if in, ok := in.(Backed); ok {
 		m.backed(in) // it came before the lease ended
 	}

@@ -70,6 +70,7 @@ func (m *Machine) release(term lsn.Term) {
 	if term <= s.Durable || term > s.Asked {
 		return
 	}
+	f, before := s.Follower, s.Durable
 	s.Durable = term
 	waiting := m.held
 	m.held = nil
@@ -77,6 +78,12 @@ func (m *Machine) release(term lsn.Term) {
 		if e := &(*waiting)[i]; !m.outdated(e) {
 			m.send(e.To, &e.Message) // holds again what waits for a higher term
 		}
+	}
+	if f.LeaderTerm > before && f.LeaderTerm <= term && m.set.mayVote &&
+		s.Promise.To == f.Leader && !m.mayHaveMoved(f.LeaderTerm) {
+		// The acknowledgement of its leader has waited. Beats may have been answered meanwhile: §16.1.
+		m.promiseTo(f.Leader, f.LeaderTerm)
+		m.followed = true
 	}
 	m.proposeIfDurable()
 }

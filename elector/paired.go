@@ -26,12 +26,11 @@ func (m *Machine) Pairing() (p Pairing, fresh bool) {
 	case f.Leader == "" || f.Lacks && !m.set.mayVote: // heartbeats remind it to ask for the record
 		return Pairing{}, false
 	case !m.set.mayVote:
-		return Pairing{f.Leader, f.LeaderTerm, true}, f.HeardAt == s.Now
+		return Pairing{f.Leader, f.LeaderTerm, true}, m.followed
 	case s.Promise.To != f.Leader || f.LeaderTerm > s.Durable || m.mayHaveMoved(f.LeaderTerm):
 		return Pairing{}, false
 	}
-	return Pairing{f.Leader, f.LeaderTerm, false},
-		f.HeardAt == s.Now && s.Promise.Until == s.Now.Add(m.cfg.Timing.Promise())
+	return Pairing{f.Leader, f.LeaderTerm, false}, m.followed
 }
 
 // Quiet reports whether this leader leaves the end of its lease to the driver: see Covered.

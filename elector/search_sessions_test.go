@@ -340,11 +340,17 @@ func (x *search) hearBeat(w *snapshot, node int, p *parcel) error {
 	if e.empty {
 		return x.beginAnew(w, node, p.from)
 	}
+	if f.Unread(evening, b) > x.timing.Inactivity() && x.broken != neverAnew {
+		if err := x.beginAnew(w, node, p.from); err != nil {
+			return err
+		}
+		f = x.glueOf(w, node).ends[p.from].follows.real()
+		f.Unread(evening, b)
+	}
 	a, fresh := f.Beat(evening, b)
 	if !fresh {
 		return nil
 	}
-	unread := f.Unread(evening, b) > x.timing.Inactivity() && x.broken != neverAnew
 	began := !e.hears
 	x.edit(w, node, func(g *glue) {
 		e := &g.ends[p.from]
@@ -354,11 +360,6 @@ func (x *search) hearBeat(w *snapshot, node int, p *parcel) error {
 			g.carried, g.owed = true, true
 		}
 	})
-	if unread {
-		if err := x.beginAnew(w, node, p.from); err != nil {
-			return err
-		}
-	}
 	x.sendDatagram(w, node, p.from, datagram{kind: ackKind, revision: uint8(a.Revision)},
 		noon(p.from)-elector.Time(p.sentAge()-1)*unit)
 	if began {

@@ -91,7 +91,7 @@ type followerState struct {
 	AwaitedLeader NodeID        // whom it voted for and has not heard a heartbeat from yet
 	SilentAt      Time          // when the leader, or without one the awaited one, is given up
 	Carried       bool          // beats speak for the leader, and the pair's detector watches it: §16
-	Lacks         bool          // the record that the newest heartbeat named is newer than its own
+	Lacks         bool          // the newest heartbeat named a newer record than it had then
 
 	Said     said   // in the newest acknowledgement to the leader
 	SaidAt   Time   // when that was sent

@@ -88,10 +88,13 @@ func (f *Follower) Differs(b Beat) bool {
 	return b.Revision > f.revision || b.Revision == f.revision && b.Hash != f.hash
 }
 
-// Unread takes a beat that came at now, and returns for how long its sender has read nothing
-// although changes were sent. The link delivers nothing then, or has lost a change, whatever beats
-// say: §16.9.
+// Unread takes a beat that came at now, before Beat does, and returns for how long its sender has
+// read nothing although changes were sent. The link delivers nothing then, or has lost a change,
+// whatever beats say: §16.9. It is 0 for a beat that is not newer than all before.
 func (f *Follower) Unread(now elector.Time, b Beat) time.Duration {
+	if b.Sequence <= f.sequence {
+		return 0
+	}
 	if b.Revision != f.read || b.Revision >= f.revision {
 		f.read, f.readAt = b.Revision, now
 	}

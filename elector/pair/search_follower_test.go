@@ -354,12 +354,12 @@ func (w *world) beaten(s *session, b pair.Beat) error {
 	if w.x.broken == anySequence {
 		s.own().ForgetBeats()
 	}
+	if s.own().Unread(w.now, b) > config().Timing.Inactivity() && w.x.broken != neverAnew {
+		w.beginAnew(s)
+	}
 	a, fresh := s.own().Beat(w.now, b)
 	if !fresh {
 		return nil
-	}
-	if s.own().Unread(w.now, b) > config().Timing.Inactivity() && w.x.broken != neverAnew {
-		w.beginAnew(s)
 	}
 	s.hears = true
 	w.acks = append(slices.Clone(w.acks), datagram{peer: s.peer, number: s.number, ack: a})

@@ -21,8 +21,8 @@ func (t *Timer[Owner]) Set() bool { return t.place > 0 }
 // safe for concurrent use.
 type Queue[Owner any] []entry[Owner]
 
-// entry is a timer in a queue. It repeats when that is due: to look at very many timers, which are
-// all over the memory, takes longer than all else.
+// entry is a timer in a queue. It has a copy of Timer.At, so that the heap compares neighbours in
+// the slice and follows no pointers.
 type entry[Owner any] struct {
 	*Timer[Owner]
 

@@ -111,7 +111,7 @@ func (l *Loop) drive(d *Driver) {
 		d.rested = d.Measure.Age()
 		due := d.rested + wait
 		var more <-chan struct{}
-		// Who does not wait needs no alarm: to set one takes a system call, as to read the clock does.
+		// Only before it waits: to set the alarm takes a system call, as to read the clock does.
 		if next := d.nextDue(); wait > 0 && next != rings && len(l.inbox) == 0 {
 			alarm.Set(time.Duration(next))
 			rings = next
@@ -148,8 +148,9 @@ func (d *Driver) awaken() {
 	d.awake = d.common.Now()
 }
 
-// Now is when the driver began with what it does now: all of it happens at that moment. The inputs
-// of this moment came before, so what counts from it is never too long.
+// Now is the clock as it was read after the driver took the present event: all steps of that event
+// use it. A promise that counts from it outlasts the lease that it backs, because that counts from
+// an earlier time of sending.
 func (d *Driver) Now() elector.Time { return d.awake }
 
 // batch is how many elections the driver ticks, or tells something, and how many events it reads,

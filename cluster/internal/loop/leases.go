@@ -103,7 +103,8 @@ func (l *lease) backed(member *group) elector.Time {
 
 // renew lets the lease grow. One that has ended does not come back.
 func (l *lease) renew(d *Driver) {
-	if left := l.end.Sub(d.Now()); left > 0 && len(l.members) > 0 {
+	// The driver may have been held up since Now, and others may have seen the end.
+	if left := l.end.Sub(d.common.Now()); left > 0 && len(l.members) > 0 {
 		if end := l.backed(l.members[0]); end > l.end {
 			d.Measure.Renewals.Observe(float64(left) / float64(l.class.Timing.Lease))
 			l.end = end

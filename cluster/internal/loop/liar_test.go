@@ -32,6 +32,8 @@ type liar struct {
 	sessions map[elector.NodeID]uint64
 	reads    map[elector.NodeID]*pair.Leader // what peers follow
 	heard    map[elector.NodeID]pair.Beat    // the newest of each peer
+	changes  []pair.Change                   // of what peers follow
+	acks     []pair.Ack
 }
 
 func (l *liar) LinkUp(p netmesh.PeerInfo) {
@@ -46,6 +48,7 @@ func (l *liar) Changed(from elector.NodeID, _ uint64, all []pair.Change) {
 	for _, c := range all {
 		if c.Revision != 0 {
 			l.reads[from].Read(c)
+			l.changes = append(l.changes, c)
 		}
 	}
 }
@@ -60,7 +63,12 @@ func (*liar) LinkDown(elector.NodeID, elector.Evidence)        {}
 func (*liar) Died(elector.NodeID, elector.Proof)               {}
 func (*liar) Received(elector.NodeID, string, elector.Message) {}
 func (*liar) Noted(elector.NodeID, netmesh.Note)               {}
-func (*liar) Acked(elector.NodeID, uint64, pair.Ack)           {}
+
+func (l *liar) Acked(_ elector.NodeID, _ uint64, a pair.Ack) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acks = append(l.acks, a)
+}
 
 // change sends changes, be they what they may.
 func (l *liar) change(to *member, all ...pair.Change) {
@@ -419,8 +427,8 @@ func TestASetIsEmptiedAgainLater(t *testing.T) {
 		for range 2 {
 			l.follow(t, all[:1], elections)
 			l.change(all[0], pair.Change{What: pair.Begin})
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Millisecond)
 		require.Equal(t, len(elections), all[0].followed("c"), "it is too soon")
 		every(period/4, 2*period, func() { l.beat(all[0], honest) })
 		require.Zero(t, all[0].followed("c"))

@@ -64,8 +64,8 @@ func (d *Driver) noteAttempt(g *group, now elector.Time) {
 }
 
 // waitsForMirrors reports whether beats are still to speak for a leader to a member. That excludes
-// members whose build knows no pairs, and those that hang: who answers no beat, although another
-// member does, may be found out by its link much later.
+// members whose build knows no pairs, and those that hang, which keep their links: another member
+// has answered a beat that was sent an inactivity interval later.
 func (d *Driver) waitsForMirrors(g *group) bool {
 	newest := elector.Time(0)
 	for _, s := range d.sessions {

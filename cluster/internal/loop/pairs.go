@@ -168,15 +168,15 @@ func (d *Driver) beaten(s *session, b pair.Beat, at elector.Time) {
 		return
 	}
 	now := d.Now()
-	a, fresh := s.follows.Beat(now, b)
-	if !fresh {
-		return
-	}
 	for _, w := range s.watchers {
-		if s.follows.Unread(now, b) > w.class.Timing.Inactivity() {
+		if s.follows.Unread(now, b) > max(w.class.Timing.Inactivity(), 2*b.Period) {
 			d.beginAnew(s)
 			break
 		}
+	}
+	a, fresh := s.follows.Beat(now, b) // its revision is that of the set that it promises
+	if !fresh {
+		return
 	}
 	d.noteQuality(s, b, at)
 	began := false
@@ -345,9 +345,11 @@ func (d *Driver) changed(s *session, c pair.Change) {
 			d.coverIfTold(g)
 			d.noteAttempt(g, d.Now())
 		}
-		if !s.beat.Set() || s.beat.At == elector.Never {
-			d.schedule(s, d.beatPeriod(s))
+		if p := d.beatPeriod(s); !s.beat.Set() || s.beat.At == elector.Never {
+			d.schedule(s, p)
 			s.ring(d, d.Now()) // the first beat lets elections be carried
+		} else if p < s.period {
+			d.schedule(s, p) // the lease may end before the next beat
 		}
 	case pair.Leave:
 		d.uncover(c.Group, s)

@@ -111,8 +111,8 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 	d.step(g, elector.LinkUp{Peer: peer})
 }
 
-// lastsWithout reports whether a lease lasts for more than a heartbeat period without a peer. Those
-// whose first ack came after the lease was shared are none of its backers, and count here, too.
+// lastsWithout reports whether a lease lasts for more than a heartbeat period without a peer. It
+// counts voters, too, that joined after the lease was shared: they are not among its backers.
 func (d *Driver) lastsWithout(g *group, peer elector.NodeID) bool {
 	voters := g.machine.Electorate()
 	acks := make([]elector.Time, len(voters))

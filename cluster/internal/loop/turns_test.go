@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
@@ -249,4 +250,57 @@ func TestHowManyAtOnce(t *testing.T) {
 	require.Equal(t, narrow, take(2000, slow))
 	n.size = math.MaxInt // no time is left
 	require.Equal(t, math.MaxInt, take(1, fast))
+}
+
+// §16.10: while acks are late, no more leaders greet within the time of those that have begun.
+func TestGreetingsWaitWhileAcksAreLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := meet(t, memnet.New(), abc, numbered(3)...)
+		time.Sleep(40 * time.Second)
+		leader(t, all, "e0000").view(func(d *Driver) {
+			g := &d.greetings
+			g.wait(turn{group: d.groups["e0000"]}, d.Now())
+			g.begun = narrow
+			require.True(t, g.due(d.Now()))
+			d.leases[0].end = d.Now().Add(elector.Article().Lease/2 - 1)
+			require.False(t, g.due(d.Now()))
+			require.True(t, g.due(g.until()))
+			g.waiting = nil
+		})
+	})
+}
+
+// One write may be that of very many elections. The driver handles a batch at a time.
+func TestAWriteOfManyIsNotOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := meet(t, memnet.New(), abc[:1])[0]
+		written := groups{}
+		for _, name := range numbered(20 * batch) {
+			written[name] = store.Durable{}
+		}
+		a.view(func(*Driver) {
+			go a.onPersisted(written, nil)
+			synctest.Wait()
+			require.GreaterOrEqual(t, a.InboxLength(), 20)
+		})
+	})
+}
+
+// A second proof of the same death tells nothing new.
+func TestADeathIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc)
+		time.Sleep(40 * time.Second)
+		net.Kill("a")
+		time.Sleep(20 * time.Second)
+		told := func() (n int) {
+			all[1].view(func(d *Driver) { n = d.toldBefore + len(d.news) })
+			return n
+		}
+		all[1].Died("a", elector.ProofReincarnated)
+		before := told()
+		all[1].Died("a", elector.ProofReincarnated)
+		require.Equal(t, before, told())
+	})
 }
