@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -68,6 +69,13 @@ func (l *liar) Acked(_ elector.NodeID, _ uint64, a pair.Ack) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.acks = append(l.acks, a)
+}
+
+// said returns what peers have said.
+func (l *liar) said() (changes []pair.Change, acks []pair.Ack) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.changes), slices.Clone(l.acks)
 }
 
 // change sends changes, be they what they may.

@@ -32,12 +32,14 @@ func TestAnAnswerNamesTheSetThatItPromises(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		require.Equal(t, 1, a.followed("c"))
 
-		came, before := a.Now(), len(l.acks)
+		came := a.Now()
+		_, before := l.said()
 		l.beat(a, func(b *pair.Beat) { b.Revision, b.Hash = read, 0 })
 		time.Sleep(time.Millisecond)
-		require.Len(t, l.acks, before+1)
-		ack, leads := l.acks[before], pair.NewLeader()
-		for _, c := range l.changes {
+		changes, acks := l.said()
+		require.Len(t, acks, len(before)+1)
+		ack, leads := acks[len(before)], pair.NewLeader()
+		for _, c := range changes {
 			require.True(t, c.Revision > ack.Revision || leads.Read(c))
 		}
 		for leads.Beat(elector.Time(ack.SentAt), period, 0).Sequence < ack.Sequence {
