@@ -57,11 +57,14 @@ func (t *turns) until() elector.Time {
 // turnsDue reports whether somebody's turn has come.
 func (d *Driver) turnsDue() bool { return d.greetings.due(d.Now()) || d.cessions.due(d.Now()) }
 
-// wait lets an election wait for its turn.
+// wait lets an election wait for its turn. How many did it at a time long ago says nothing of now.
 func (t *turns) wait(next turn, now elector.Time) {
 	t.waiting = append(t.waiting, next)
 	if len(t.waiting) == 1 && now >= t.until() {
 		t.from, t.begun = now, 0
+		if t.most.size <= wide {
+			t.most = atOnce{size: narrow}
+		}
 	}
 }
 
