@@ -90,10 +90,13 @@ type process struct {
 
 // noteProcess notes which process a new link leads to.
 func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
-	if !d.IsVoter(peer.Node) {
-		return // no promise is made to it
-	}
 	last, known := d.processes[peer.Node]
+	if !d.IsVoter(peer.Node) { // no promise is made to it, as long as that is so
+		if last.dead = false; known {
+			d.processes[peer.Node] = last
+		}
+		return
+	}
 	now := process{identity: peer.Identity, boot: peer.Boot, since: last.since}
 	another := now.identity != last.identity || now.boot != last.boot
 	if known && another && !last.dead {

@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // §16.10: a node comes back to very many leaders. All lead on, few send heartbeats at a time, and
@@ -304,5 +305,11 @@ func TestADeathIsToldOnce(t *testing.T) {
 		before := told()
 		all[1].Died("a", elector.ProofReincarnated)
 		require.Equal(t, before, told())
+		all[1].view(func(d *Driver) { // a voter that died, was removed, and comes back
+			d.processes["removed"] = process{dead: true}
+			d.noteProcess(&netmesh.PeerInfo{Node: "removed"})
+		})
+		all[1].Died("removed", elector.ProofReincarnated)
+		require.Greater(t, told(), before)
 	})
 }
