@@ -173,12 +173,23 @@ func (m *Machine) noteRecord(
 		refusal := Message{Kind: msg.Kind, Term: msg.Entered}
 		m.reaffirmAbove(from, &refusal)
 	default:
-		if counts {
+		if counts && !w.Stored.Has(voter) {
 			w.Stored = w.Stored.With(voter)
+			m.tellReturned(from, voter)
 		}
 		m.commit()
 	}
 	m.advance()
+}
+
+// tellReturned tells a voter at once that the record which it has now is committed, if it has come
+// back (§9.6). It was behind the others, for whom the next broadcast is early enough: §16.7.
+func (m *Machine) tellReturned(id NodeID, voter int) {
+	l := m.state.Leader
+	if m.state.Writing.Committed && !l.Settled.Has(voter) {
+		m.heartbeat(id, 0)
+		l.Told.Stored = l.Told.Stored.With(voter)
+	}
 }
 
 // hasStored reports whether a voter has this leader's newest record on disk.
