@@ -71,7 +71,8 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	}
 	err := s.Persist(exact(many).terms())
 	require.ErrorIs(t, err, ErrNotDurable)
-	require.ErrorContains(t, err, "the disk is full: free 2 MiB in the file system of "+dir+
+	require.ErrorContains(t, err, "the disk is full: free ")
+	require.ErrorContains(t, err, " MiB in the file system of "+dir+
 		" and start the node again; until then it does not vote")
 	requireRefusal(t, s)
 	require.NoError(t, s.Close())
@@ -118,6 +119,13 @@ func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "free 2 MiB"), err)
 	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
 	require.Equal(t, uint64(1), opened(t, dir).Boot())
+}
+
+// A larger state needs more room: it is written beside the old one.
+func TestALargeStateNeedsMoreRoom(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stateFile), make([]byte, 5<<20), 0o600))
+	require.ErrorContains(t, withRoom(dir, unix.ENOSPC), "free 12 MiB")
 }
 
 // fillDisk leaves no free block on the disk of dir.

@@ -203,14 +203,19 @@ func unusable(err error) error {
 var errFull = errors.New("the disk is full")
 
 // withRoom adds advice to the error of a full disk: where to free space, and how much. The
-// recordings and the state take less than 2 MiB.
+// recordings and the state of few groups take less than 2 MiB. That of very many is written beside
+// the old one, and the journal grows by as much at most.
 func withRoom(dir string, err error) error {
 	isFull := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if !isFull || errors.Is(err, errFull) {
 		return err
 	}
-	return fmt.Errorf("%w; %w: free 2 MiB in the file system of %s and start the node again; until "+
-		"then it does not vote, and it has lost nothing", err, errFull, dir)
+	room := int64(2)
+	if info, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
+		room += 2 * info.Size() >> 20
+	}
+	return fmt.Errorf("%w; %w: free %d MiB in the file system of %s and start the node again; until "+
+		"then it does not vote, and it has lost nothing", err, errFull, room, dir)
 }
 
 // start loads the state, making it first if there never was one, and counts the start.
