@@ -35,12 +35,13 @@ func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
 		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces",
 			name, netmesh.MaxNameLength)
 	}
-	all := n.cfg
-	all.Election = cfg.withDefaults()
-	err := all.Validate()
+	cfg = cfg.withDefaults()
+	var ps problems
+	n.cfg.checkElection(cfg, "Election.", &ps)
+	err := ps.err()
 	var p *loop.Election
 	if err == nil {
-		p, err = n.loop.Open(name, all.setup(all.Election))
+		p, err = n.loop.Open(name, n.cfg.setup(cfg))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open election %q: %w", name, err)
