@@ -22,6 +22,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
@@ -38,6 +39,7 @@ type member struct {
 	beats *lateness
 	lossy *lossy
 	pace  *pace
+	close func(context.Context)
 }
 
 // pace holds a driver up, and counts how many steps of elections it makes in one go.
@@ -143,11 +145,39 @@ func startWith(
 	t testing.TB, net *memnet.Network, c clock.Clock, id elector.NodeID, voters []elector.NodeID,
 	timing elector.Timing, elections ...string,
 ) *member {
-	beats, pace := &lateness{clock: c}, &pace{}
-	stepped := func(s testhook.Step) { beats.stepped(s); pace.stepped() }
-	hooks := testhook.From(testhook.With(context.Background(),
-		testhook.Hooks{Clock: c, Stepped: stepped, Gate: pace.gate}))
-	s, err := store.OpenOn(t.TempDir(), store.Owner{Cluster: "c", Node: string(id)}, testhook.Unsynced)
+	setup := Setup{
+		Elector:    elector.Config{Self: id, Voters: voters, Timing: timing},
+		StopMargin: 100 * time.Millisecond,
+	}
+	p := testprocess.New(net, string(id))
+	m := boot(t, p, t.TempDir(), testhook.Hooks{Clock: c}, setup)
+	for _, name := range elections {
+		_, err := m.Open(name, setup)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		m.close(ctx) // a leader without its quorum hands over to nobody
+	})
+	return m
+}
+
+// boot starts a member in a process, on a data directory, with the first election.
+func boot(
+	t testing.TB, p *testprocess.Process, dir string, hooks testhook.Hooks, setup Setup,
+) *member {
+	id, voters := setup.Elector.Self, setup.Elector.Voters
+	beats, pace, looks := &lateness{clock: hooks.Clock}, &pace{}, hooks.Stepped
+	hooks.Gate, hooks.Stepped = pace.gate, func(s testhook.Step) {
+		beats.stepped(s)
+		pace.stepped()
+		if looks != nil {
+			looks(s)
+		}
+	}
+	hooks = testhook.From(p.Context(hooks))
+	s, err := store.OpenOn(dir, store.Owner{Cluster: "c", Node: string(id)}, hooks.Disk)
 	require.NoError(t, err)
 	m := measure.New()
 	r := recorder.New(recorder.Config{
@@ -160,29 +190,19 @@ func startWith(
 		Publish: func(string, elector.Transition, time.Time, string) {},
 		Differs: func() string { return "" },
 	})
-	setup := Setup{
-		Elector:    elector.Config{Self: id, Voters: voters, Timing: timing},
-		StopMargin: 100 * time.Millisecond,
-	}
 	first, err := l.NewElection("first", setup)
 	require.NoError(t, err)
 	mesh, err := netmesh.Listen(netmesh.Config{
 		Cluster: "c", Node: id, Identity: s.Identity(), Boot: s.Boot(), Bind: string(id) + ":7000",
-		Network: net.Host(string(id)), Voter: l.IsVoter,
+		Network: hooks.Network, Voter: l.IsVoter,
 	}, l)
 	require.NoError(t, err)
 	wrapped := &lossy{Mesh: mesh}
 	l.Start(wrapped, first)
-	for _, name := range elections {
-		_, err := l.Open(name, setup)
-		require.NoError(t, err)
-	}
 	quit := make(chan struct{})
 	go r.Run(quit)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_ = l.CloseAll(ctx) // a leader without its quorum hands over to nobody
+	return &member{l, mesh, id, beats, wrapped, pace, func(ctx context.Context) {
+		_ = l.CloseAll(ctx)
 		_ = mesh.Close(ctx)
 		l.Stop()
 		close(quit)
@@ -190,8 +210,7 @@ func startWith(
 		<-r.Done()
 		s.Close()
 		l.StopWatcher()
-	})
-	return &member{l, mesh, id, beats, wrapped, pace}
+	}}
 }
 
 // publish lets the leader of an election write a value, and returns it when that is committed.

@@ -54,6 +54,24 @@ func TestCrashAfterForgetForgetsNothing(t *testing.T) {
 	requireGroup(t, opened(t, dir), "a", 7)
 }
 
+// A group that is forgotten, and opened again, has terms in the journal that are below those of the
+// state file. They are in order after a crash.
+func TestAForgottenGroupBeginsAnewInTheJournal(t *testing.T) {
+	s := opened(t, t.TempDir())
+	require.NoError(t, s.Persist(map[string]Durable{"keeps": recorded(1, 1, nil)}))
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
+	require.NoError(t, s.SavePause(&Pause{})) // all that is in the state file
+	s.Forget("a")
+	d, err := s.Group("a")
+	require.NoError(t, err)
+	require.Equal(t, elector.Terms{Entered: 0, Reserved: 7}, d.Terms)
+	d.Terms.Reserved = 9
+	require.NoError(t, s.Persist(map[string]Durable{"a": d}))
+	d, err = opened(t, copied(t, s.dir)).Group("a")
+	require.NoError(t, err)
+	require.Equal(t, elector.Terms{Entered: 7, Reserved: 9}, d.Terms)
+}
+
 func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
 	s := opened(t, t.TempDir())
 	for round := range lsn.Term(20) {

@@ -130,6 +130,8 @@ func (s *state) decodeBatch(batch []byte) (news map[string]Durable, err error) {
 			size := min(int(d.Record.Value.Size), len(values))
 			d.Value, values = bytes.Clone(values[:size]), values[size:]
 		}
+		// After Forget, of which the journal tells nothing, a group begins anew.
+		d.Terms.Entered = max(d.Terms.Entered, s.terms(group).Entered)
 		d, _, wrong := s.news(group, d)
 		news[group], err = d, cmp.Or(err, wrong)
 	}

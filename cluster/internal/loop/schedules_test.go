@@ -1,0 +1,615 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// §16: random minutes of drivers with several elections of two kinds of timers, which share beats,
+// on a network, disks and clocks with faults. At no moment do two lead an election, tokens rise,
+// and what was acknowledged stays. When the faults have ended, each election has a leader, which
+// stays, and sends no heartbeats. CHAOS_SEEDS says how many minutes are played, and BMQELECT_SEED
+// repeats one, nearly: the runtime draws the order of what happens at one moment.
+func TestRandomSchedulesOfManyElections(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives about the same run
+	count, err := strconv.Atoi(cmp.Or(os.Getenv("CHAOS_SEEDS"), "5"))
+	require.NoError(t, err, "CHAOS_SEEDS")
+	seed, err := strconv.ParseUint(os.Getenv("BMQELECT_SEED"), 10, 64)
+	if given := err == nil; given {
+		count = 1
+	}
+	for range count {
+		if err != nil {
+			seed = rand.Uint64() >> 32
+		}
+		t.Run(fmt.Sprintf("BMQELECT_SEED=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newStage(t, seed).play() })
+		})
+	}
+}
+
+// stage is a cluster that runs a random schedule.
+type stage struct {
+	t         *testing.T
+	net       *memnet.Network
+	random    *rand.Rand // of the goroutine of the test
+	ids       []elector.NodeID
+	actors    []*actor
+	elections []string
+	timings   []elector.Timing // of elections, by turns
+	agenda    []task
+	calls     sync.WaitGroup
+
+	mu        sync.Mutex // guards what follows, and the parts of actors
+	wires     map[string]*wire
+	fences    map[string]*lsn.Fence
+	records   map[string]map[lsn.LSN]elector.Record // all that were seen committed
+	committed map[*Election]lsn.LSN
+	acked     map[string]elector.Record // the newest that a caller knows of
+	lines     []string
+	broken    bool
+}
+
+// task is something to do later.
+type task struct {
+	at time.Time
+	do func()
+}
+
+// actor is a member that dies and comes back.
+type actor struct {
+	*member
+	id      elector.NodeID
+	dir     string
+	process *testprocess.Process
+	up      bool
+	closed  chan struct{}
+	disk    time.Duration // the longest that a write takes
+	parts   map[string]*Election
+}
+
+// wire is a direction of a link.
+type wire struct {
+	random *rand.Rand
+	slow   time.Duration
+	lossy  int // per cent of the beats
+}
+
+// skewed is a clock that began long ago, and is fast or slow.
+type skewed struct {
+	start time.Time
+	ppm   int64
+}
+
+func (c skewed) Now() time.Duration {
+	d := time.Since(c.start)
+	return time.Hour + d + d/1e6*time.Duration(c.ppm)
+}
+
+const ms = time.Millisecond
+
+func newStage(t *testing.T, seed uint64) *stage {
+	s := &stage{
+		t: t, net: memnet.New(), random: rand.New(rand.NewPCG(seed, 0)), wires: map[string]*wire{},
+		fences: map[string]*lsn.Fence{}, records: map[string]map[lsn.LSN]elector.Record{},
+		committed: map[*Election]lsn.LSN{}, acked: map[string]elector.Record{},
+	}
+	s.net.Delay(func(x, y string) time.Duration {
+		w := s.wire(x, y)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return w.slow + time.Duration(w.random.Int64N(int64(3*ms)))
+	}, nil)
+	s.net.Lose(func(x, y string) bool {
+		w := s.wire(x, y)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return w.random.IntN(100) < w.lossy
+	})
+	article, lan := elector.Article(), elector.LAN()
+	article.HeartbeatBroadcast, article.Lease, article.MaxRandomWait = 100*ms, 280*ms, 300*ms
+	article.ElectionResult, article.ScoutingResult, article.InitialWait = 300*ms, 200*ms, 500*ms
+	article.ClockDriftPPM, lan.ClockDriftPPM = drift, drift
+	s.timings = []elector.Timing{article, lan}
+	s.elections = append([]string{"first"}, numbered(5+s.random.IntN(4))...)
+	for _, name := range s.elections {
+		s.fences[name], s.records[name] = lsn.NewFence(lsn.LSN{}), map[lsn.LSN]elector.Record{}
+	}
+	s.ids = []elector.NodeID{"a", "b", "c", "d", "e"}[:3+s.random.IntN(3)]
+	for _, id := range s.ids {
+		s.actors = append(s.actors, &actor{id: id, dir: t.TempDir()})
+	}
+	return s
+}
+
+// drift is by how much the clocks may differ, in 10^-6.
+const drift = 4000
+
+// wire is the direction of a link from one host to another, with random numbers of its own.
+func (s *stage) wire(x, y string) *wire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.wires[x+y]
+	if w == nil {
+		w = &wire{random: rand.New(rand.NewPCG(uint64(x[0]), uint64(y[0])))}
+		s.wires[x+y] = w
+	}
+	return w
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+}
+
+// breaks says that a rule is broken, and how it came to that. It is called with mu held.
+func (s *stage) breaks(format string, args ...any) {
+	if !s.broken {
+		s.broken = true
+		text := fmt.Sprintf(format, args...)
+		s.lines = append(s.lines, text)
+		s.t.Error(text)
+	}
+}
+
+// setup is how an actor takes part in an election.
+func (s *stage) setup(a *actor, election string) Setup {
+	timing := s.timings[slices.Index(s.elections, election)%len(s.timings)]
+	c := elector.Config{Self: a.id, Voters: s.ids, Timing: timing}
+	return Setup{Elector: c, StopMargin: ms}
+}
+
+// start starts an actor that is down, on its disk.
+func (s *stage) start(a *actor) {
+	if a.up {
+		return
+	}
+	if a.closed != nil {
+		<-a.closed
+	}
+	s.note("%s starts", a.id)
+	random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
+	a.process = testprocess.New(s.net, string(a.id))
+	p := a.process
+	m := boot(s.t, p, a.dir, testhook.Hooks{
+		Clock:   skewed{time.Now(), s.random.Int64N(drift+1) - drift/2},
+		Entropy: random.Uint64,
+		Stepped: func(step testhook.Step) { s.stepped(a, p, &step) },
+		Disk: func(write func() error) error {
+			s.mu.Lock()
+			most := a.disk + ms
+			s.mu.Unlock()
+			time.Sleep(time.Duration(random.Int64N(int64(most))))
+			if p.Killed() {
+				return errors.New("it is dead")
+			}
+			return write()
+		},
+	}, s.setup(a, "first"))
+	for _, id := range s.ids {
+		m.mesh.AddPeer(id, string(id)+":7000")
+	}
+	s.mu.Lock()
+	a.member, a.up, a.parts = m, true, map[string]*Election{"first": lookup(s.t, m, "first")}
+	s.mu.Unlock()
+	for _, name := range s.elections[1:] {
+		s.open(a, name)
+	}
+}
+
+// open lets an actor take part in an election again, at last.
+func (s *stage) open(a *actor, name string) {
+	m, p := a.member, a.process
+	s.call(func(ctx context.Context) {
+		for !p.Killed() && m.Err() == nil && ctx.Err() == nil {
+			e, err := m.Open(name, s.setup(a, name))
+			if err == nil || errors.Is(err, ErrOpen) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if err == nil && a.member == m {
+					a.parts[name] = e
+				}
+				return
+			}
+			time.Sleep(50 * ms)
+		}
+	})
+}
+
+// call does something that may take some time.
+func (s *stage) call(do func(context.Context)) {
+	s.calls.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		do(ctx)
+	})
+}
+
+// end ends the process of an actor.
+func (s *stage) end(a *actor, killed bool) {
+	if !a.up {
+		return
+	}
+	s.note("%s ends, killed: %t", a.id, killed)
+	m, p, closed := a.member, a.process, make(chan struct{})
+	a.up, a.closed = false, closed
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	if p.Resume(); killed {
+		p.Kill()
+		cancel()
+	}
+	go func() {
+		defer close(closed)
+		defer cancel()
+		m.close(ctx)
+		p.Kill()
+	}()
+}
+
+// stepped looks at a step: a node that leads is the only one.
+func (s *stage) stepped(a *actor, p *testprocess.Process, step *testhook.Step) {
+	for _, t := range step.Effects.Transitions {
+		s.note("%s in %s: %s", a.id, step.Group, t)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if step.Lease.Term == 0 || step.State.Now >= step.Lease.End || p.Killed() {
+		return
+	}
+	for _, o := range s.actors {
+		if o != a && o.leads(step.Group) {
+			s.breaks("%s leads %s in term %d, and %s does, too", a.id, step.Group, step.Lease.Term, o.id)
+		}
+	}
+}
+
+// leads reports whether an actor leads. It is called with mu held, as parts change under it.
+func (a *actor) leads(election string) bool {
+	e := a.parts[election]
+	return e != nil && !a.process.Killed() && e.Leading()
+}
+
+// look checks what holds at every moment. It now and then uses a token.
+func (s *stage) look(uses bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.elections {
+		leads := ""
+		for _, a := range s.actors {
+			if e := a.parts[name]; e != nil && !a.process.Killed() {
+				s.lookAtRecord(a, e)
+			}
+			if !a.leads(name) {
+				continue
+			}
+			if leads += string(a.id); len(leads) > 1 {
+				s.breaks("all of %s lead %s", leads, name)
+			}
+			if !uses {
+				continue
+			}
+			if token, err := a.parts[name].NextLSN(); err == nil && a.leads(name) {
+				if err := s.fences[name].AdmitNew(token); err != nil {
+					s.breaks("a token of %s for %s: %s", a.id, name, err)
+				}
+			}
+		}
+	}
+}
+
+// lookAtRecord checks that the committed record of a node goes on, and is that of all nodes.
+func (s *stage) lookAtRecord(a *actor, e *Election) {
+	r, last := e.Recorded().Record, s.committed[e]
+	if r.LSN == last {
+		return
+	}
+	s.committed[e] = r.LSN
+	known, seen := s.records[e.Name][r.LSN]
+	s.records[e.Name][r.LSN] = r
+	if r.LSN.Less(last) || seen && known != r {
+		s.breaks("%s has the record %s of %s after %s; others have %s", a.id, r, e.Name, last, known)
+	}
+}
+
+// play plays a minute, ends all faults, and looks whether everything is in order then.
+func (s *stage) play() {
+	defer s.stop()
+	for _, a := range s.actors {
+		s.start(a)
+	}
+	s.run(2*time.Second, 0)
+	var weights []int // in each schedule some events do not happen
+	for range events {
+		weights = append(weights, s.random.IntN(3))
+	}
+	s.run(time.Minute, 20+s.random.IntN(400), weights...)
+	s.heal()
+	s.run(30*time.Second, 0)
+	s.calls.Wait()
+	before := s.settled()
+	s.run(5*time.Second, 0)
+	for _, a := range s.actors {
+		a.beats.take()
+	}
+	s.run(5*time.Second, 0)
+	require.Equal(s.t, before, s.settled(), "leaders stay")
+	for _, a := range s.actors {
+		require.Less(s.t, len(a.beats.take()), 10, "heartbeats to %s go on", a.id)
+		for kind := range a.Anomalies() { // that one is normal while voters change
+			require.Equal(s.t, elector.AnomalyNotEntitled.String(), kind, "%s counts it", a.id)
+		}
+	}
+}
+
+// stop ends all actors. After a failure it tells how it came to that.
+func (s *stage) stop() {
+	if s.t.Failed() {
+		s.note("a check has failed")
+		s.t.Log(strings.Join(s.lines[max(0, len(s.lines)-100):], "\n"))
+	}
+	for _, a := range s.actors {
+		s.end(a, s.t.Failed())
+		<-a.closed
+	}
+	s.calls.Wait()
+}
+
+// run lets time pass. Something happens every so many looks; 0: nothing does.
+func (s *stage) run(long time.Duration, seldom int, weights ...int) {
+	for began := time.Now(); time.Since(began) < long && !s.broken; time.Sleep(ms / 2) {
+		s.look(seldom > 0 && s.random.IntN(200) == 0)
+		for i, now := 0, time.Now(); i < len(s.agenda); {
+			if t := s.agenda[i]; t.at.After(now) {
+				i++
+			} else {
+				s.agenda = slices.Delete(s.agenda, i, i+1)
+				t.do()
+			}
+		}
+		if seldom > 0 && s.random.IntN(seldom) == 0 {
+			i := s.random.IntN(len(events))
+			a, o := s.actors[s.random.IntN(len(s.actors))], s.actors[s.random.IntN(len(s.actors))]
+			name := s.elections[s.random.IntN(len(s.elections))]
+			if a.up && s.random.IntN(2) < weights[i] {
+				s.note("%s: %s %s %s", events[i].name, a.id, o.id, name)
+				events[i].do(s, a, o, name)
+			}
+		}
+	}
+}
+
+// later does something after a random time.
+func (s *stage) later(most time.Duration, do func()) {
+	at := time.Now().Add(time.Duration(s.random.Int64N(int64(most))))
+	s.agenda = append(s.agenda, task{at, do})
+}
+
+// calling is the context of a call.
+type calling = context.Context
+
+// one is one of some.
+func one[T any](s *stage, of ...T) T { return of[s.random.IntN(len(of))] }
+
+// events are what may happen to an actor, or between it and another one, which may be the same.
+var events = []struct {
+	name string
+	do   func(s *stage, a, o *actor, election string)
+}{
+	{"slow", func(s *stage, a, o *actor, _ string) {
+		w, slow := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 5, 15, 30, 80, 300)
+		s.change(func() { w.slow = time.Duration(slow) * ms })
+	}},
+	{"lossy", func(s *stage, a, o *actor, _ string) {
+		w, lossy := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 30, 100)
+		s.change(func() { w.lossy = lossy })
+	}},
+	{"cut", func(s *stage, a, o *actor, _ string) {
+		x, y := string(a.id), string(o.id)
+		s.net.Filter(x, y, one(s, memnet.Drop, memnet.Drop, memnet.Reject))
+		s.later(6*time.Second, func() { s.net.Filter(x, y, memnet.Pass) })
+	}},
+	{"reset", func(s *stage, a, o *actor, _ string) { a.mesh.Disconnect(o.id, "test") }},
+	{"loses leaves", func(s *stage, a, _ *actor, _ string) {
+		random, m := rand.New(rand.NewPCG(s.random.Uint64(), 0)), a.member
+		drop := func(_ elector.NodeID, c pair.Change) bool { // the driver calls it
+			return c.What == pair.Leave && random.IntN(2) == 0
+		}
+		m.lossy.dropChange.Store(&drop)
+		s.later(time.Second, func() { m.lossy.dropChange.Store(nil) })
+	}},
+	{"held up", func(s *stage, a, _ *actor, _ string) {
+		a.pace.hold.Store(s.random.Int64N(int64(one(s, 60*ms, 400*ms, 2*time.Second))))
+	}},
+	{"stopped", func(s *stage, a, _ *actor, _ string) {
+		p := a.process
+		p.Pause()
+		s.later(one(s, 100*ms, time.Second), p.Resume)
+	}},
+	{"killed", func(s *stage, a, _ *actor, _ string) { s.away(a, true) }},
+	{"ended", func(s *stage, a, _ *actor, _ string) { s.away(a, false) }},
+	{"slow disk", func(s *stage, a, _ *actor, _ string) {
+		most := one(s, 20*ms, 500*ms)
+		s.change(func() { a.disk = most })
+		s.later(3*time.Second, func() { s.change(func() { a.disk = 0 }) })
+	}},
+	{"steps down", func(s *stage, a, _ *actor, name string) {
+		rest := one(s, 0, 0, time.Second)
+		s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.StepDown(ctx, e, rest) })
+	}},
+	{"all resign", func(s *stage, _, _ *actor, name string) {
+		for _, a := range s.actors {
+			s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.StepDown(ctx, e, 0) })
+		}
+	}},
+	{"transfers", func(s *stage, a, o *actor, name string) {
+		s.with(a, name, func(ctx calling, m *member, e *Election) {
+			_, _ = m.Transfer(ctx, e, o.id)
+		})
+	}},
+	{"pauses", func(s *stage, a, _ *actor, name string) {
+		long := one(s, 0, 300*ms, 3*time.Second)
+		s.with(a, name, func(ctx calling, m *member, _ *Election) { _ = m.Pause(ctx, long) })
+	}},
+	{"unfit", func(s *stage, a, _ *actor, name string) {
+		why, patience := one(s, "", "sick"), one(s, 0, 100*ms)
+		s.with(a, name, func(_ calling, m *member, _ *Election) { m.SetHealth(why, patience) })
+	}},
+	{"closes", func(s *stage, a, _ *actor, name string) {
+		m := a.member
+		s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.CloseElection(ctx, e) })
+		s.later(3*time.Second, func() {
+			if a.up && a.member == m {
+				s.open(a, name)
+			}
+		})
+	}},
+	{"changes voters", func(s *stage, a, o *actor, name string) {
+		c := one(s, VoterChange{Add: o.id}, VoterChange{Remove: o.id})
+		s.with(a, name, func(ctx calling, m *member, e *Election) {
+			text, err := m.ChangeVoters(ctx, e, c, func(error) {})
+			s.note("voters of %s: %v %s %v", name, c, text, err)
+		})
+	}},
+	{"publishes", (*stage).publish},
+	{"publishes again", (*stage).publish},
+	{"reads", func(s *stage, _, _ *actor, name string) {
+		for _, a := range s.actors {
+			s.with(a, name, func(ctx calling, m *member, e *Election) { s.read(ctx, m, e) })
+		}
+	}},
+}
+
+// change changes what functions that others call go by.
+func (s *stage) change(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
+// with does something with an actor's part in an election.
+func (s *stage) with(a *actor, name string, do func(calling, *member, *Election)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, e := a.member, a.parts[name]; a.up && e != nil {
+		s.call(func(ctx context.Context) { do(ctx, m, e) })
+	}
+}
+
+// away ends an actor, and starts it some time later.
+func (s *stage) away(a *actor, killed bool) {
+	s.end(a, killed)
+	s.later(5*time.Second, func() { s.start(a) })
+}
+
+// publish has the leader write a value, whoever that is.
+func (s *stage) publish(a, _ *actor, name string) {
+	value := noise(one(s, 10, 1000, 3*partSize))
+	copy(value, fmt.Sprint(s.random.Uint32()))
+	s.with(a, name, func(ctx calling, m *member, e *Election) {
+		at, err := m.Publish(ctx, e, Write{Value: value})
+		s.note("%s publishes: %s %v", name, at, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && s.acked[name].LSN.Less(at) {
+			s.acked[name] = elector.Record{LSN: at, Value: elector.Value{Hash: sha256.Sum256(value)}}
+		}
+	})
+}
+
+// read reads from the leader: what others had been told before is not lost.
+func (s *stage) read(ctx context.Context, m *member, e *Election) {
+	s.mu.Lock()
+	acked := s.acked[e.Name]
+	s.mu.Unlock()
+	now, err := m.Read(ctx, e, func() error {
+		if !e.Leading() {
+			return elector.ErrNotLeader
+		}
+		return nil
+	}, nil)
+	if err == nil {
+		s.keeps(&now.Record, acked)
+	}
+}
+
+// keeps checks that a record is, or follows, one that was acknowledged.
+func (s *stage) keeps(now *elector.Record, acked elector.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	another := now.Value.Hash != acked.Value.Hash && acked.LSN != (lsn.LSN{})
+	if now.LSN.Less(acked.LSN) || another && !acked.LSN.Less(now.Value.LSN) {
+		s.breaks("%v was acknowledged, and %v is there", acked, now)
+	}
+}
+
+// heal ends all faults.
+func (s *stage) heal() {
+	s.note("all faults end")
+	s.agenda = nil
+	s.change(func() {
+		for _, w := range s.wires {
+			w.slow, w.lossy = 0, 0
+		}
+	})
+	for _, a := range s.actors {
+		for _, o := range s.ids {
+			s.net.Filter(string(a.id), string(o), memnet.Pass)
+		}
+		s.change(func() { a.disk = 0 })
+		a.process.Resume()
+		s.start(a)
+		m := a.member
+		m.lossy.dropChange.Store(nil)
+		s.call(func(ctx context.Context) { m.SetHealth("", 0); _ = m.Pause(ctx, 0) })
+		for _, name := range s.elections {
+			s.later(12*time.Second, func() { s.open(a, name) }) // after the calls that close it
+		}
+	}
+}
+
+// settled returns who leads, in which terms. In the mirrors of the leaders are all others.
+func (s *stage) settled() (leads []string) {
+	var all []*member
+	for _, a := range s.actors {
+		all = append(all, a.member)
+	}
+	for _, name := range s.elections {
+		m := leader(s.t, all, name)
+		require.NotNil(s.t, m, "nobody leads %s", name)
+		now := m.Snapshot(lookup(s.t, m, name))
+		s.keeps(&now.Record.Committed, s.acked[name])
+		leads = append(leads, fmt.Sprint(name, " ", m.id, now.Term))
+		for _, o := range all {
+			told := o == m
+			m.view(func(d *Driver) { told = told || d.sessions[o.id].tells(d.groups[name], now.Term) })
+			require.True(s.t, told, "%s of %s to %s", name, m.id, o.id)
+		}
+	}
+	followed, mirrored := inSessions(all)
+	require.Equal(s.t, len(s.elections)*(len(all)-1), followed)
+	require.Equal(s.t, followed, mirrored)
+	return leads
+}
