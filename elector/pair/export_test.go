@@ -42,9 +42,6 @@ func (f *Follower) ForgetBeats() { f.sequence = 0 }
 // Term is the term in which an election is followed, as far as was read; 0 if it is not.
 func (l *Leader) Term(group string) lsn.Term { return l.of(group).term }
 
-// Revision is that of the newest change that was read.
-func (l *Leader) Revision() uint64 { return l.revision }
-
 // Times are when the newest beat was sent, when the newest one that counts, and those of the acks
 // that do not count yet.
 func (l *Leader) Times() [4]elector.Time {

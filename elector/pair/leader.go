@@ -123,6 +123,9 @@ func (l *Leader) Answered() elector.Time {
 	return max(l.counted, l.early[0].SentAt, l.early[1].SentAt)
 }
 
+// Revision is that of the newest change that was read.
+func (l *Leader) Revision() uint64 { return l.revision }
+
 // Follows reports whether the other node follows an election in that term, as far as was read.
 func (l *Leader) Follows(group string, term lsn.Term) bool {
 	return term != 0 && l.of(group).term == term

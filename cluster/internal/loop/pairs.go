@@ -55,8 +55,7 @@ func (d *Driver) openSession(peer *netmesh.PeerInfo) {
 // closeSession ends the session with a peer. Nothing of it that still comes counts. Each election
 // writes down what the pair has promised for it before its next step.
 func (d *Driver) closeSession(peer elector.NodeID) {
-	g := &d.greetings
-	g.waiting = slices.DeleteFunc(g.waiting, func(t turn) bool { return t.peer == peer })
+	d.greetings.drop(peer)
 	s := d.sessions[peer]
 	if s == nil {
 		return
@@ -235,8 +234,10 @@ func (l *Loop) Acked(peer elector.NodeID, number uint64, a pair.Ack) {
 	})
 }
 
-// acked counts the answer to a beat. A lease that has ended comes first.
+// acked counts the answer to a beat. A lease that has ended comes first, also one that others have
+// seen end since the driver took the answer.
 func (d *Driver) acked(s *session, a pair.Ack) {
+	d.awaken()
 	d.endLeases()
 	before := s.leads.Counted()
 	if !s.leads.Acked(a) {
@@ -294,18 +295,22 @@ func (l *Loop) Changed(peer elector.NodeID, number uint64, changes []pair.Change
 
 // beginAnew, §16.5, empties the set of what is followed in a session. The elections watch their
 // leader themselves until they hear it in a heartbeat and join again. All that costs a step of each
-// election, so it is done once a heartbeat period at most, whatever the peer says.
+// election, so it is done once a heartbeat period at most, whatever the peer says. It costs nothing
+// if no election of this node is in the set.
 func (d *Driver) beginAnew(s *session) {
-	soon := s.follows.Len() > 0
+	if s.follows.Len() == 0 || len(s.watchers) == 0 {
+		d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
+		s.empty = false
+		return
+	}
+	soon := true
 	for _, w := range s.watchers {
 		soon = soon && d.Now() < s.emptied.Add(w.usual())
 	}
 	if s.empty = soon; soon {
 		return
 	}
-	if s.follows.Len() > 0 {
-		s.emptied = d.Now()
-	}
+	s.emptied = d.Now()
 	d.Mesh.Change(s.peer, s.number, []pair.Change{s.follows.Empty()})
 	d.tellAll(func(d *Driver, g *group) {
 		if g.session == s {
@@ -326,10 +331,16 @@ func (d *Driver) changed(s *session, c pair.Change) {
 		d.beginAnew(s)
 		return
 	case pair.Empty:
-		s.anew = false
-		d.emptied(s)
+		if c.Revision > s.leads.Revision() { // else it is a repeated one
+			s.anew = false
+			d.emptied(s)
+		}
 	}
-	d.endLease(d.groups[c.Group], d.Now()) // before acks count for it because it is followed
+	g := d.groups[c.Group]
+	d.endLease(g, d.Now()) // before acks count for it because it is followed
+	if c.What == pair.Leave && g != nil {
+		d.bringUpToDate(g) // acks that came until now have been shown
+	}
 	if d.crowds(s, c) || !s.leads.Read(c) {
 		if !s.anew { // once, until it does
 			s.anew = true
@@ -340,7 +351,8 @@ func (d *Driver) changed(s *session, c pair.Change) {
 	switch c.What {
 	case pair.Join, pair.Observe:
 		d.checkLed(s, c.Group, c.Term)
-		if g := d.groups[c.Group]; g != nil && g.leadTerm == c.Term {
+		if g != nil && g.leadTerm == c.Term {
+			g.acks = d.acks - 1 // acks of this session that came before count for it, too
 			d.bringUpToDate(g)
 			d.coverIfTold(g)
 			d.noteAttempt(g, d.Now())
@@ -483,13 +495,5 @@ func (d *Driver) noteLeads(g *group, before lsn.Term) {
 		if before != 0 && s.leads.Follows(g.Name, before) {
 			d.Mesh.Change(s.peer, s.number, []pair.Change{{What: pair.Disown, Group: g.Name, Term: before}})
 		}
-	}
-}
-
-// countAnomaly counts and logs what a peer should not do.
-func (d *Driver) countAnomaly(kind string, peer elector.NodeID) {
-	d.anomalies[kind] = Anomaly{d.anomalies[kind].Count + 1, time.Now()}
-	if _, due := d.logged.Due(anomalyOf{kind, peer}); due {
-		d.Log.Warn("anomaly", "kind", kind, "peer", peer)
 	}
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // §16.3, §16.9: an election joined while no beats came, and the first one empties the set. The
@@ -114,14 +116,20 @@ func TestALeaseThatHasEndedStaysEnded(t *testing.T) {
 		leads.view(func(d *Driver) {
 			e := d.groups["e0000"]
 			require.NotNil(t, e.lease)
+			acks := map[*session]pair.Ack{}
 			for _, s := range d.sessions {
 				b := s.leads.Beat(d.Now(), s.period, 0)
-				c.ahead.Store(int64(e.LeaseEnd().Sub(d.Now()) + time.Millisecond))
-				require.False(t, e.Leading())
-				d.acked(s, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision})
-				require.False(t, e.Leading())
-				c.ahead.Store(0)
+				acks[s] = pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision}
 			}
+			c.ahead.Store(int64(e.LeaseEnd().Sub(d.Now()) + time.Millisecond))
+			for s, ack := range acks {
+				require.False(t, e.Leading())
+				d.acked(s, ack)
+				require.False(t, e.Leading())
+			}
+			d.tick()
+			require.Zero(t, e.leadTerm)
+			c.ahead.Store(0)
 		})
 	})
 }
@@ -173,5 +181,65 @@ func TestAChangeThatCrossesASlowBeatIsNotLost(t *testing.T) {
 		l.beat(a, func(b *pair.Beat) { b.Revision, b.Hash = read.Revision, read.Hash })
 		time.Sleep(time.Millisecond)
 		require.Equal(t, 2, a.followed("c"))
+	})
+}
+
+// reads lets the driver read of the other end of each session that it leaves an election, or joins
+// it in a term.
+func (d *Driver) reads(name string, what pair.What, term lsn.Term) {
+	for _, s := range d.sessions {
+		d.changed(s, pair.Change{What: what, Group: name, Term: term, Revision: s.leads.Revision() + 1})
+	}
+}
+
+// §16.4: a lease that was shown ends no earlier because its only backer leaves the set.
+func TestALeaseThatWasShownStaysWhenItsBackerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc, "e0000")
+		time.Sleep(40 * time.Second)
+		at := slices.Index(all, leader(t, all, "e0000"))
+		leads := all[at]
+		net.Kill(string(all[(at+1)%3].id))
+		time.Sleep(20 * time.Second)
+		leads.view(func(d *Driver) { d.step(d.groups["e0000"], elector.Tick{}) })
+		time.Sleep(period + 40*time.Millisecond) // one more beat was acknowledged
+		leads.view(func(d *Driver) {
+			g := d.groups["e0000"]
+			shown := g.LeaseEnd()
+			require.Less(t, g.machine.Lease().End, shown)
+			d.reads(g.Name, pair.Leave, 0)
+			require.Equal(t, shown, g.LeaseEnd())
+		})
+	})
+}
+
+// §16.4: an acknowledgement by datagram overtakes the join on the stream. It counts for the lease
+// that is shown, and for the one that the leader has later.
+func TestALeaseOfItsOwnIsNoShorterThanTheSharedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc, "e0000")
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		leads.view(func(d *Driver) {
+			g := d.groups["e0000"]
+			term := g.leadTerm
+			d.reads(g.Name, pair.Leave, 0)
+			require.Nil(t, g.lease)
+			c.ahead.Store(int64(300 * time.Millisecond))
+			for _, s := range d.sessions {
+				b := s.leads.Beat(elector.Time(c.Now()), s.period, 0)
+				d.acked(s, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision})
+			}
+			d.step(g, elector.Tick{}) // it knows of the acknowledgement, which does not count for it yet
+			d.reads(g.Name, pair.Join, term)
+			require.NotNil(t, g.lease)
+			shown := g.LeaseEnd()
+			d.step(g, elector.Covered{}) // anything is under way
+			require.Nil(t, g.lease)
+			require.Equal(t, shown, g.LeaseEnd())
+			c.ahead.Store(0)
+		})
 	})
 }

@@ -149,3 +149,11 @@ func (d *Driver) noteReturn(peer elector.NodeID) {
 			"directory is new", "peer", peer)
 	}
 }
+
+// countAnomaly counts and logs what a peer should not do.
+func (d *Driver) countAnomaly(kind string, peer elector.NodeID) {
+	d.anomalies[kind] = Anomaly{d.anomalies[kind].Count + 1, time.Now()}
+	if _, due := d.logged.Due(anomalyOf{kind, peer}); due {
+		d.Log.Warn("anomaly", "kind", kind, "peer", peer)
+	}
+}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -13,8 +14,9 @@ type turns struct {
 	underWay func() int  // how many are at it
 	strains  func() bool // what they do costs more than there is to spare
 	waiting  []turn
-	from     elector.Time // the beginning of the present period
-	begun    int          // how many have begun in it
+	greeting map[greeting]bool // those in it that greet
+	from     elector.Time      // the beginning of the present period
+	begun    int               // how many have begun in it
 }
 
 // turn is what an election of this node is to do.
@@ -22,6 +24,12 @@ type turn struct {
 	*group
 	peer elector.NodeID // to whom it does it; "" if to nobody
 	do   told
+}
+
+// greeting is who greets whom. It waits once, however often the peer leaves and comes back.
+type greeting struct {
+	*group
+	peer elector.NodeID
 }
 
 // newTurns makes the turns of greetings and of cessions. A node that comes back makes each leader
@@ -59,6 +67,15 @@ func (d *Driver) turnsDue() bool { return d.greetings.due(d.Now()) || d.cessions
 
 // wait lets an election wait for its turn. How many did it at a time long ago says nothing of now.
 func (t *turns) wait(next turn, now elector.Time) {
+	if g := (greeting{next.group, next.peer}); g.peer != "" {
+		if t.greeting[g] {
+			return
+		}
+		if t.greeting == nil {
+			t.greeting = map[greeting]bool{}
+		}
+		t.greeting[g] = true
+	}
 	t.waiting = append(t.waiting, next)
 	if len(t.waiting) == 1 && now >= t.until() {
 		t.from, t.begun = now, 0
@@ -75,10 +92,17 @@ func (t *turns) begin(now elector.Time) turn {
 		t.from, t.begun = now, 0
 	}
 	t.begun++
+	delete(t.greeting, greeting{next.group, next.peer})
 	if t.waiting = t.waiting[1:]; len(t.waiting) == 0 {
-		t.waiting = nil
+		t.waiting, t.greeting = nil, nil
 	}
 	return next
+}
+
+// drop lets nobody greet a peer any more.
+func (t *turns) drop(peer elector.NodeID) {
+	t.waiting = slices.DeleteFunc(t.waiting, func(next turn) bool { return next.peer == peer })
+	maps.DeleteFunc(t.greeting, func(g greeting, _ bool) bool { return g.peer == peer })
 }
 
 // takeTurns lets the next elections do what they wait for, once all know why. A node that stops has
