@@ -81,7 +81,7 @@ func (s *Store) openJournal(owner uuid.UUID, size int64, anew bool) (*journal, e
 
 // grow makes the journal at least as large as the state, which is written whenever the journal is
 // full: so each change of a group costs about as many bytes with many groups as with few. The next
-// commit must save the new size.
+// commit must save the new size. A journal that finds no room stays as it is.
 func (j *journal) grow(state int) error {
 	size := j.size
 	for size < int64(state) && size < maxJournal {
@@ -94,8 +94,11 @@ func (j *journal) grow(state int) error {
 	if err == nil {
 		err = j.sync(j.file)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		j.size = size
+	case isFull(err): // it gives back what it took
+		err = j.file.Truncate(j.size)
 	}
 	return err
 }

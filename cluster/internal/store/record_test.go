@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -185,6 +186,31 @@ func TestAJournalGrowsWithTheState(t *testing.T) {
 	_, err = OpenOn(dir, alice, unsynced)
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, fmt.Sprint("it has 65536 bytes, not ", s.journal.size))
+}
+
+// A journal that finds no room to grow stays as it is: that costs only writes.
+func TestAJournalWithoutRoomStaysAsItIs(t *testing.T) {
+	smallJournal(t)
+	s, err := OpenOn(t.TempDir(), alice, unsynced)
+	require.NoError(t, err)
+	require.NoError(t, s.Persist(map[string]Durable{"first": recorded(5, 1, nil)}))
+	full := 0
+	s.journal.sync = func(f *os.File) error {
+		if info, err := f.Stat(); err != nil || info.Size() > journalSize {
+			full++
+			return errors.Join(err, syscall.ENOSPC)
+		}
+		return nil
+	}
+	want := map[string]Durable{}
+	for i := range 1000 {
+		name := fmt.Sprint("group", i)
+		want[name] = recorded(5, 1, nil)
+		require.NoError(t, s.Persist(map[string]Durable{name: want[name]}))
+	}
+	require.Positive(t, full)
+	require.Equal(t, brief(want), brief(contents(t, opened(t, copied(t, s.dir)), want)))
+	require.NoError(t, s.Close())
 }
 
 // A quorum may count on the record of a group that is closed.

@@ -202,12 +202,15 @@ func unusable(err error) error {
 // errFull marks an error to which withRoom has added its advice.
 var errFull = errors.New("the disk is full")
 
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // withRoom adds advice to the error of a full disk: where to free space, and how much. The
 // recordings and the state of few groups take less than 2 MiB. That of very many is written beside
-// the old one, and the journal grows by as much at most.
+// the old one, and the directory may have to be copied.
 func withRoom(dir string, err error) error {
-	isFull := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-	if !isFull || errors.Is(err, errFull) {
+	if !isFull(err) || errors.Is(err, errFull) {
 		return err
 	}
 	room := int64(2)
