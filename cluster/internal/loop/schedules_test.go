@@ -67,6 +67,7 @@ type stage struct {
 	fences    map[string]*lsn.Fence
 	records   map[string]map[lsn.LSN]elector.Record // all that were seen committed
 	committed map[*Election]lsn.LSN
+	ended     map[*Election]lsn.Term    // in which it leads no more
 	acked     map[string]elector.Record // the newest that a caller knows of
 	lines     []string
 	broken    bool
@@ -114,7 +115,8 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s := &stage{
 		t: t, net: memnet.New(), random: rand.New(rand.NewPCG(seed, 0)), wires: map[string]*wire{},
 		fences: map[string]*lsn.Fence{}, records: map[string]map[lsn.LSN]elector.Record{},
-		committed: map[*Election]lsn.LSN{}, acked: map[string]elector.Record{},
+		committed: map[*Election]lsn.LSN{}, ended: map[*Election]lsn.Term{},
+		acked: map[string]elector.Record{},
 	}
 	s.net.Delay(func(x, y string) time.Duration {
 		w := s.wire(x, y)
@@ -299,11 +301,17 @@ func (s *stage) look(uses bool) {
 	for _, name := range s.elections {
 		leads := ""
 		for _, a := range s.actors {
-			if e := a.parts[name]; e != nil && !a.process.Killed() {
-				s.lookAtRecord(a, e)
-			}
-			if !a.leads(name) {
+			e := a.parts[name]
+			if e == nil || a.process.Killed() {
 				continue
+			}
+			s.lookAtRecord(a, e)
+			if !e.Leading() {
+				s.ended[e] = e.Sequencer.Newest().Term
+				continue
+			}
+			if term := e.Sequencer.Newest().Term; term == s.ended[e] {
+				s.breaks("%s leads %s again in term %d, after its lease ended", a.id, name, term)
 			}
 			if leads += string(a.id); len(leads) > 1 {
 				s.breaks("all of %s lead %s", leads, name)
@@ -311,7 +319,7 @@ func (s *stage) look(uses bool) {
 			if !uses {
 				continue
 			}
-			if token, err := a.parts[name].NextLSN(); err == nil && a.leads(name) {
+			if token, err := e.NextLSN(); err == nil && e.Leading() {
 				if err := s.fences[name].AdmitNew(token); err != nil {
 					s.breaks("a token of %s for %s: %s", a.id, name, err)
 				}
