@@ -106,7 +106,7 @@ type skewed struct {
 
 func (c skewed) Now() time.Duration {
 	d := time.Since(c.start)
-	return time.Hour + d + d/1e6*time.Duration(c.ppm)
+	return time.Hour + d + d*time.Duration(c.ppm)/1e6
 }
 
 const ms = time.Millisecond
@@ -119,15 +119,15 @@ func newStage(t *testing.T, seed uint64) *stage {
 		acked: map[string]elector.Record{},
 	}
 	s.net.Delay(func(x, y string) time.Duration {
-		w := s.wire(x, y)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		w := s.wires[x+y]
 		return w.slow + time.Duration(w.random.Int64N(int64(3*ms)))
 	}, nil)
 	s.net.Lose(func(x, y string) bool {
-		w := s.wire(x, y)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		w := s.wires[x+y]
 		return w.random.IntN(100) < w.lossy
 	})
 	article, lan := elector.Article(), elector.LAN()
@@ -142,24 +142,15 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.ids = []elector.NodeID{"a", "b", "c", "d", "e"}[:3+s.random.IntN(3)]
 	for _, id := range s.ids {
 		s.actors = append(s.actors, &actor{id: id, dir: t.TempDir()})
+		for _, o := range s.ids {
+			s.wires[string(id+o)] = &wire{random: rand.New(rand.NewPCG(s.random.Uint64(), 0))}
+		}
 	}
 	return s
 }
 
 // drift is by how much the clocks may differ, in 10^-6.
 const drift = 4000
-
-// wire is the direction of a link from one host to another, with random numbers of its own.
-func (s *stage) wire(x, y string) *wire {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.wires[x+y]
-	if w == nil {
-		w = &wire{random: rand.New(rand.NewPCG(uint64(x[0]), uint64(y[0])))}
-		s.wires[x+y] = w
-	}
-	return w
-}
 
 func (s *stage) note(format string, args ...any) {
 	s.mu.Lock()
@@ -193,18 +184,16 @@ func (s *stage) start(a *actor) {
 		<-a.closed
 	}
 	s.note("%s starts", a.id)
-	random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
-	a.process = testprocess.New(s.net, string(a.id))
-	p := a.process
+	p, writes := testprocess.New(s.net, string(a.id)), rand.New(rand.NewPCG(s.random.Uint64(), 0))
 	m := boot(s.t, p, a.dir, testhook.Hooks{
 		Clock:   skewed{time.Now(), s.random.Int64N(drift+1) - drift/2},
-		Entropy: random.Uint64,
+		Entropy: rand.New(rand.NewPCG(s.random.Uint64(), 0)).Uint64,
 		Stepped: func(step testhook.Step) { s.stepped(a, p, &step) },
 		Disk: func(write func() error) error {
 			s.mu.Lock()
-			most := a.disk + ms
+			long := time.Duration(writes.Int64N(int64(a.disk + ms)))
 			s.mu.Unlock()
-			time.Sleep(time.Duration(random.Int64N(int64(most))))
+			time.Sleep(long)
 			if p.Killed() {
 				return errors.New("it is dead")
 			}
@@ -214,9 +203,8 @@ func (s *stage) start(a *actor) {
 	for _, id := range s.ids {
 		m.mesh.AddPeer(id, string(id)+":7000")
 	}
-	s.mu.Lock()
-	a.member, a.up, a.parts = m, true, map[string]*Election{"first": lookup(s.t, m, "first")}
-	s.mu.Unlock()
+	first := map[string]*Election{"first": lookup(s.t, m, "first")}
+	s.change(func() { a.member, a.process, a.up, a.parts = m, p, true, first })
 	for _, name := range s.elections[1:] {
 		s.open(a, name)
 	}
@@ -295,7 +283,7 @@ func (a *actor) leads(election string) bool {
 }
 
 // look checks what holds at every moment. It now and then uses a token.
-func (s *stage) look(uses bool) {
+func (s *stage) look(uses bool) (goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range s.elections {
@@ -326,6 +314,7 @@ func (s *stage) look(uses bool) {
 			}
 		}
 	}
+	return !s.broken
 }
 
 // lookAtRecord checks that the committed record of a node goes on, and is that of all nodes.
@@ -375,20 +364,21 @@ func (s *stage) play() {
 // stop ends all actors. After a failure it tells how it came to that.
 func (s *stage) stop() {
 	if s.t.Failed() {
-		s.note("a check has failed")
-		s.t.Log(strings.Join(s.lines[max(0, len(s.lines)-100):], "\n"))
+		s.change(func() { s.t.Log(strings.Join(s.lines[max(0, len(s.lines)-100):], "\n")) })
 	}
 	for _, a := range s.actors {
-		s.end(a, s.t.Failed())
-		<-a.closed
+		if s.end(a, s.t.Failed()); a.closed != nil { // it has started
+			<-a.closed
+		}
 	}
 	s.calls.Wait()
 }
 
 // run lets time pass. Something happens every so many looks; 0: nothing does.
 func (s *stage) run(long time.Duration, seldom int, weights ...int) {
-	for began := time.Now(); time.Since(began) < long && !s.broken; time.Sleep(ms / 2) {
-		s.look(seldom > 0 && s.random.IntN(200) == 0)
+	began := time.Now()
+	for time.Since(began) < long && s.look(seldom > 0 && s.random.IntN(200) == 0) {
+		time.Sleep(ms / 2)
 		for i, now := 0, time.Now(); i < len(s.agenda); {
 			if t := s.agenda[i]; t.at.After(now) {
 				i++
@@ -427,11 +417,11 @@ var events = []struct {
 	do   func(s *stage, a, o *actor, election string)
 }{
 	{"slow", func(s *stage, a, o *actor, _ string) {
-		w, slow := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 5, 15, 30, 80, 300)
+		w, slow := s.wires[string(a.id+o.id)], one(s, 0, 0, 5, 15, 30, 80, 300)
 		s.change(func() { w.slow = time.Duration(slow) * ms })
 	}},
 	{"lossy", func(s *stage, a, o *actor, _ string) {
-		w, lossy := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 30, 100)
+		w, lossy := s.wires[string(a.id+o.id)], one(s, 0, 0, 30, 100)
 		s.change(func() { w.lossy = lossy })
 	}},
 	{"cut", func(s *stage, a, o *actor, _ string) {
