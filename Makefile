@@ -196,9 +196,9 @@ SEARCH_PAIRS ?= 3000000
 SEARCH_DIVES ?= 5000
 SPIN_TIME ?= 5m
 CHAOS_SEEDS ?= 1000
-chaos: ## play random schedules of faults with whole nodes in virtual time, and judge what they wrote with porcupine (CHAOS_SEEDS=1000)
+chaos: ## play random schedules of faults with whole nodes and many elections in virtual time, and judge what they wrote with porcupine (CHAOS_SEEDS=1000)
 	rm -rf bin/histories && mkdir -p bin/histories
-	CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_HISTORIES=$(CURDIR)/bin/histories go test $(RACETEST) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/clustertest
+	CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_HISTORIES=$(CURDIR)/bin/histories go test $(RACETEST) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/clustertest ./cluster/internal/loop
 	KERNELTEST_HISTORY='$(CURDIR)/bin/histories/*.json' go -C tests test -count=1 -v -run TestAHistoryThatWasKept ./kerneltest
 
 MUTANTS ?= 200

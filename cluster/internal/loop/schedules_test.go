@@ -3,7 +3,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,7 +21,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -67,6 +65,7 @@ type stage struct {
 	fences    map[string]*lsn.Fence
 	records   map[string]map[lsn.LSN]elector.Record // all that were seen committed
 	committed map[*Election]lsn.LSN
+	ended     map[*Election]lsn.Term    // in which it leads no more
 	acked     map[string]elector.Record // the newest that a caller knows of
 	lines     []string
 	broken    bool
@@ -105,7 +104,7 @@ type skewed struct {
 
 func (c skewed) Now() time.Duration {
 	d := time.Since(c.start)
-	return time.Hour + d + d/1e6*time.Duration(c.ppm)
+	return time.Hour + d + d*time.Duration(c.ppm)/1e6
 }
 
 const ms = time.Millisecond
@@ -114,18 +113,19 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s := &stage{
 		t: t, net: memnet.New(), random: rand.New(rand.NewPCG(seed, 0)), wires: map[string]*wire{},
 		fences: map[string]*lsn.Fence{}, records: map[string]map[lsn.LSN]elector.Record{},
-		committed: map[*Election]lsn.LSN{}, acked: map[string]elector.Record{},
+		committed: map[*Election]lsn.LSN{}, ended: map[*Election]lsn.Term{},
+		acked: map[string]elector.Record{},
 	}
 	s.net.Delay(func(x, y string) time.Duration {
-		w := s.wire(x, y)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		w := s.wires[x+y]
 		return w.slow + time.Duration(w.random.Int64N(int64(3*ms)))
 	}, nil)
 	s.net.Lose(func(x, y string) bool {
-		w := s.wire(x, y)
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		w := s.wires[x+y]
 		return w.random.IntN(100) < w.lossy
 	})
 	article, lan := elector.Article(), elector.LAN()
@@ -140,24 +140,15 @@ func newStage(t *testing.T, seed uint64) *stage {
 	s.ids = []elector.NodeID{"a", "b", "c", "d", "e"}[:3+s.random.IntN(3)]
 	for _, id := range s.ids {
 		s.actors = append(s.actors, &actor{id: id, dir: t.TempDir()})
+		for _, o := range s.ids {
+			s.wires[string(id+o)] = &wire{random: rand.New(rand.NewPCG(s.random.Uint64(), 0))}
+		}
 	}
 	return s
 }
 
 // drift is by how much the clocks may differ, in 10^-6.
 const drift = 4000
-
-// wire is the direction of a link from one host to another, with random numbers of its own.
-func (s *stage) wire(x, y string) *wire {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.wires[x+y]
-	if w == nil {
-		w = &wire{random: rand.New(rand.NewPCG(uint64(x[0]), uint64(y[0])))}
-		s.wires[x+y] = w
-	}
-	return w
-}
 
 func (s *stage) note(format string, args ...any) {
 	s.mu.Lock()
@@ -191,18 +182,16 @@ func (s *stage) start(a *actor) {
 		<-a.closed
 	}
 	s.note("%s starts", a.id)
-	random := rand.New(rand.NewPCG(s.random.Uint64(), 0))
-	a.process = testprocess.New(s.net, string(a.id))
-	p := a.process
+	p, writes := testprocess.New(s.net, string(a.id)), rand.New(rand.NewPCG(s.random.Uint64(), 0))
 	m := boot(s.t, p, a.dir, testhook.Hooks{
 		Clock:   skewed{time.Now(), s.random.Int64N(drift+1) - drift/2},
-		Entropy: random.Uint64,
+		Entropy: rand.New(rand.NewPCG(s.random.Uint64(), 0)).Uint64,
 		Stepped: func(step testhook.Step) { s.stepped(a, p, &step) },
 		Disk: func(write func() error) error {
 			s.mu.Lock()
-			most := a.disk + ms
+			long := time.Duration(writes.Int64N(int64(a.disk + ms)))
 			s.mu.Unlock()
-			time.Sleep(time.Duration(random.Int64N(int64(most))))
+			time.Sleep(long)
 			if p.Killed() {
 				return errors.New("it is dead")
 			}
@@ -212,9 +201,8 @@ func (s *stage) start(a *actor) {
 	for _, id := range s.ids {
 		m.mesh.AddPeer(id, string(id)+":7000")
 	}
-	s.mu.Lock()
-	a.member, a.up, a.parts = m, true, map[string]*Election{"first": lookup(s.t, m, "first")}
-	s.mu.Unlock()
+	first := map[string]*Election{"first": lookup(s.t, m, "first")}
+	s.change(func() { a.member, a.process, a.up, a.parts = m, p, true, first })
 	for _, name := range s.elections[1:] {
 		s.open(a, name)
 	}
@@ -293,17 +281,23 @@ func (a *actor) leads(election string) bool {
 }
 
 // look checks what holds at every moment. It now and then uses a token.
-func (s *stage) look(uses bool) {
+func (s *stage) look(uses bool) (goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range s.elections {
 		leads := ""
 		for _, a := range s.actors {
-			if e := a.parts[name]; e != nil && !a.process.Killed() {
-				s.lookAtRecord(a, e)
-			}
-			if !a.leads(name) {
+			e := a.parts[name]
+			if e == nil || a.process.Killed() {
 				continue
+			}
+			s.lookAtRecord(a, e)
+			if !e.Leading() {
+				s.ended[e] = e.Sequencer.Newest().Term
+				continue
+			}
+			if term := e.Sequencer.Newest().Term; term == s.ended[e] {
+				s.breaks("%s leads %s again in term %d, after its lease ended", a.id, name, term)
 			}
 			if leads += string(a.id); len(leads) > 1 {
 				s.breaks("all of %s lead %s", leads, name)
@@ -311,13 +305,14 @@ func (s *stage) look(uses bool) {
 			if !uses {
 				continue
 			}
-			if token, err := a.parts[name].NextLSN(); err == nil && a.leads(name) {
+			if token, err := e.NextLSN(); err == nil && e.Leading() {
 				if err := s.fences[name].AdmitNew(token); err != nil {
 					s.breaks("a token of %s for %s: %s", a.id, name, err)
 				}
 			}
 		}
 	}
+	return !s.broken
 }
 
 // lookAtRecord checks that the committed record of a node goes on, and is that of all nodes.
@@ -367,20 +362,21 @@ func (s *stage) play() {
 // stop ends all actors. After a failure it tells how it came to that.
 func (s *stage) stop() {
 	if s.t.Failed() {
-		s.note("a check has failed")
-		s.t.Log(strings.Join(s.lines[max(0, len(s.lines)-100):], "\n"))
+		s.change(func() { s.t.Log(strings.Join(s.lines[max(0, len(s.lines)-100):], "\n")) })
 	}
 	for _, a := range s.actors {
-		s.end(a, s.t.Failed())
-		<-a.closed
+		if s.end(a, s.t.Failed()); a.closed != nil { // it has started
+			<-a.closed
+		}
 	}
 	s.calls.Wait()
 }
 
 // run lets time pass. Something happens every so many looks; 0: nothing does.
 func (s *stage) run(long time.Duration, seldom int, weights ...int) {
-	for began := time.Now(); time.Since(began) < long && !s.broken; time.Sleep(ms / 2) {
-		s.look(seldom > 0 && s.random.IntN(200) == 0)
+	began := time.Now()
+	for time.Since(began) < long && s.look(seldom > 0 && s.random.IntN(200) == 0) {
+		time.Sleep(ms / 2)
 		for i, now := 0, time.Now(); i < len(s.agenda); {
 			if t := s.agenda[i]; t.at.After(now) {
 				i++
@@ -398,170 +394,6 @@ func (s *stage) run(long time.Duration, seldom int, weights ...int) {
 				events[i].do(s, a, o, name)
 			}
 		}
-	}
-}
-
-// later does something after a random time.
-func (s *stage) later(most time.Duration, do func()) {
-	at := time.Now().Add(time.Duration(s.random.Int64N(int64(most))))
-	s.agenda = append(s.agenda, task{at, do})
-}
-
-// calling is the context of a call.
-type calling = context.Context
-
-// one is one of some.
-func one[T any](s *stage, of ...T) T { return of[s.random.IntN(len(of))] }
-
-// events are what may happen to an actor, or between it and another one, which may be the same.
-var events = []struct {
-	name string
-	do   func(s *stage, a, o *actor, election string)
-}{
-	{"slow", func(s *stage, a, o *actor, _ string) {
-		w, slow := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 5, 15, 30, 80, 300)
-		s.change(func() { w.slow = time.Duration(slow) * ms })
-	}},
-	{"lossy", func(s *stage, a, o *actor, _ string) {
-		w, lossy := s.wire(string(a.id), string(o.id)), one(s, 0, 0, 30, 100)
-		s.change(func() { w.lossy = lossy })
-	}},
-	{"cut", func(s *stage, a, o *actor, _ string) {
-		x, y := string(a.id), string(o.id)
-		s.net.Filter(x, y, one(s, memnet.Drop, memnet.Drop, memnet.Reject))
-		s.later(6*time.Second, func() { s.net.Filter(x, y, memnet.Pass) })
-	}},
-	{"reset", func(s *stage, a, o *actor, _ string) { a.mesh.Disconnect(o.id, "test") }},
-	{"loses leaves", func(s *stage, a, _ *actor, _ string) {
-		random, m := rand.New(rand.NewPCG(s.random.Uint64(), 0)), a.member
-		drop := func(_ elector.NodeID, c pair.Change) bool { // the driver calls it
-			return c.What == pair.Leave && random.IntN(2) == 0
-		}
-		m.lossy.dropChange.Store(&drop)
-		s.later(time.Second, func() { m.lossy.dropChange.Store(nil) })
-	}},
-	{"held up", func(s *stage, a, _ *actor, _ string) {
-		a.pace.hold.Store(s.random.Int64N(int64(one(s, 60*ms, 400*ms, 2*time.Second))))
-	}},
-	{"stopped", func(s *stage, a, _ *actor, _ string) {
-		p := a.process
-		p.Pause()
-		s.later(one(s, 100*ms, time.Second), p.Resume)
-	}},
-	{"killed", func(s *stage, a, _ *actor, _ string) { s.away(a, true) }},
-	{"ended", func(s *stage, a, _ *actor, _ string) { s.away(a, false) }},
-	{"slow disk", func(s *stage, a, _ *actor, _ string) {
-		most := one(s, 20*ms, 500*ms)
-		s.change(func() { a.disk = most })
-		s.later(3*time.Second, func() { s.change(func() { a.disk = 0 }) })
-	}},
-	{"steps down", func(s *stage, a, _ *actor, name string) {
-		rest := one(s, 0, 0, time.Second)
-		s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.StepDown(ctx, e, rest) })
-	}},
-	{"all resign", func(s *stage, _, _ *actor, name string) {
-		for _, a := range s.actors {
-			s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.StepDown(ctx, e, 0) })
-		}
-	}},
-	{"transfers", func(s *stage, a, o *actor, name string) {
-		s.with(a, name, func(ctx calling, m *member, e *Election) {
-			_, _ = m.Transfer(ctx, e, o.id)
-		})
-	}},
-	{"pauses", func(s *stage, a, _ *actor, name string) {
-		long := one(s, 0, 300*ms, 3*time.Second)
-		s.with(a, name, func(ctx calling, m *member, _ *Election) { _ = m.Pause(ctx, long) })
-	}},
-	{"unfit", func(s *stage, a, _ *actor, name string) {
-		why, patience := one(s, "", "sick"), one(s, 0, 100*ms)
-		s.with(a, name, func(_ calling, m *member, _ *Election) { m.SetHealth(why, patience) })
-	}},
-	{"closes", func(s *stage, a, _ *actor, name string) {
-		m := a.member
-		s.with(a, name, func(ctx calling, m *member, e *Election) { _ = m.CloseElection(ctx, e) })
-		s.later(3*time.Second, func() {
-			if a.up && a.member == m {
-				s.open(a, name)
-			}
-		})
-	}},
-	{"changes voters", func(s *stage, a, o *actor, name string) {
-		c := one(s, VoterChange{Add: o.id}, VoterChange{Remove: o.id})
-		s.with(a, name, func(ctx calling, m *member, e *Election) {
-			text, err := m.ChangeVoters(ctx, e, c, func(error) {})
-			s.note("voters of %s: %v %s %v", name, c, text, err)
-		})
-	}},
-	{"publishes", (*stage).publish},
-	{"publishes again", (*stage).publish},
-	{"reads", func(s *stage, _, _ *actor, name string) {
-		for _, a := range s.actors {
-			s.with(a, name, func(ctx calling, m *member, e *Election) { s.read(ctx, m, e) })
-		}
-	}},
-}
-
-// change changes what functions that others call go by.
-func (s *stage) change(do func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do()
-}
-
-// with does something with an actor's part in an election.
-func (s *stage) with(a *actor, name string, do func(calling, *member, *Election)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, e := a.member, a.parts[name]; a.up && e != nil {
-		s.call(func(ctx context.Context) { do(ctx, m, e) })
-	}
-}
-
-// away ends an actor, and starts it some time later.
-func (s *stage) away(a *actor, killed bool) {
-	s.end(a, killed)
-	s.later(5*time.Second, func() { s.start(a) })
-}
-
-// publish has the leader write a value, whoever that is.
-func (s *stage) publish(a, _ *actor, name string) {
-	value := noise(one(s, 10, 1000, 3*partSize))
-	copy(value, fmt.Sprint(s.random.Uint32()))
-	s.with(a, name, func(ctx calling, m *member, e *Election) {
-		at, err := m.Publish(ctx, e, Write{Value: value})
-		s.note("%s publishes: %s %v", name, at, err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err == nil && s.acked[name].LSN.Less(at) {
-			s.acked[name] = elector.Record{LSN: at, Value: elector.Value{Hash: sha256.Sum256(value)}}
-		}
-	})
-}
-
-// read reads from the leader: what others had been told before is not lost.
-func (s *stage) read(ctx context.Context, m *member, e *Election) {
-	s.mu.Lock()
-	acked := s.acked[e.Name]
-	s.mu.Unlock()
-	now, err := m.Read(ctx, e, func() error {
-		if !e.Leading() {
-			return elector.ErrNotLeader
-		}
-		return nil
-	}, nil)
-	if err == nil {
-		s.keeps(&now.Record, acked)
-	}
-}
-
-// keeps checks that a record is, or follows, one that was acknowledged.
-func (s *stage) keeps(now *elector.Record, acked elector.Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	another := now.Value.Hash != acked.Value.Hash && acked.LSN != (lsn.LSN{})
-	if now.LSN.Less(acked.LSN) || another && !acked.LSN.Less(now.Value.LSN) {
-		s.breaks("%v was acknowledged, and %v is there", acked, now)
 	}
 }
 
