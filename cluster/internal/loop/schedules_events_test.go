@@ -52,6 +52,11 @@ var events = []struct {
 		m.lossy.dropChange.Store(&drop)
 		s.later(time.Second, func() { m.lossy.dropChange.Store(nil) })
 	}},
+	{"no beats", func(s *stage, a, _ *actor, _ string) {
+		m := a.member
+		m.lossy.dropBeats.Store(true)
+		s.later(time.Second, func() { m.lossy.dropBeats.Store(false) })
+	}},
 	{"held up", func(s *stage, a, _ *actor, _ string) {
 		a.pace.hold.Store(s.random.Int64N(int64(one(s, 60*ms, 400*ms, 2*time.Second))))
 	}},
