@@ -178,7 +178,7 @@ soak: ## simulate SOAK_RUNS=10000 random schedules, and each scenario SOAK_SEEDS
 
 SEARCH_STATES ?= 15000000
 explore: ## search the states of small clusters of the real machine (SEARCH_STATES=15000000 a scene; 0: all), and SPIN's model
-	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$|TestBrokenPairs' ./elector
+	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$' ./elector
 	SEARCH_STATES=$(SEARCH_PAIRS) go test -count=1 -v -timeout 0 ./elector/pair
 	SEARCH_DIVES=$(SEARCH_DIVES) go test -count=1 -v -timeout 0 -run TestDive ./elector
 	SPIN_TIME=$(SPIN_TIME) go test -count=1 -v -timeout 0 -run TestSpin ./elector/spec
