@@ -1,6 +1,7 @@
 package netmesh
 
 import (
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,14 +18,32 @@ func fast(c *Config) { c.times, c.Inactivity = times{}, 60*time.Millisecond }
 // framesIn is the number of frames that have come from the first peer of n.
 func (n *node) framesIn() uint64 { return n.Links()[0].FramesIn }
 
-// A link on which no answer is missing carries a ping and its answer a second, each way.
+// counted is a connection that counts writes.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
+
+// A link on which no answer is missing carries a ping and its answer a second, each way. One end's
+// ping goes along with its answer to the other end's, so there are three writes a second.
 func TestAnIdleLinkIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := pairOn(t, memnet.New(), fast)
+		var writes atomic.Int64
+		_, counts := wrapped(func(c net.Conn) net.Conn { return counted{c, &writes} })
+		hosts := memnet.New()
+		a, b := start(t, "a", onHost(hosts), fast, counts), start(t, "b", onHost(hosts), fast, counts)
+		a.AddPeer("b", "b:7000")
 		time.Sleep(10 * time.Second)
 		before := a.framesIn()
+		writes.Store(0)
 		time.Sleep(100 * time.Second)
 		require.InDelta(t, 2*100, a.framesIn()-before, 2*10)
+		require.InDelta(t, 3*100, writes.Load(), 3*10)
 		require.Equal(t, []string{"up 1"}, b.all("a"))
 	})
 }

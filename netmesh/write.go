@@ -38,13 +38,11 @@ func (l *link) write() {
 			err = l.sendWaiting()
 		case pong := <-l.pongs:
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
-			err = l.send(framePong, &pong)
-		case <-l.pingNow:
-			if refused := l.overdue(); refused != nil {
-				l.end(elector.EvidenceLocal, refused)
-				continue
+			if err = l.send(framePong, &pong); err == nil && l.pingsSoon() {
+				err = l.pingOrEnd()
 			}
-			err = l.sendPing()
+		case <-l.pingNow:
+			err = l.pingOrEnd()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)
 		case <-expired:
@@ -93,6 +91,24 @@ func sendAll[T any](l *link, rest []T, encode func([]T, int) (int, []byte, error
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// pingsSoon reports whether half of the time until the next ping has passed. The ping goes along
+// with an answer then: two packets less. Over a longer round trip the two ends would ping each
+// other too often.
+func (l *link) pingsSoon() bool {
+	half := l.pingEvery(false) / 2
+	roundTrip, _ := l.meter.read()
+	return l.m.age()-l.life.pinged.Load() >= half && int64(roundTrip) < half
+}
+
+// pingOrEnd pings, unless the link must end by the newest credentials.
+func (l *link) pingOrEnd() error {
+	if refused := l.overdue(); refused != nil {
+		l.end(elector.EvidenceLocal, refused)
+		return nil
+	}
+	return l.sendPing()
 }
 
 // sendPing also tells what was not told yet.
