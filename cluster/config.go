@@ -316,20 +316,15 @@ func (c Config) Validate() error {
 	c.checkAddresses(&ps)
 	c.checkExposed(&ps)
 	checkHealth(c.Health, &ps)
-	return ps.err()
-}
-
-// problems are what Validate has found.
-type problems []elector.Problem
-
-// err returns a *ConfigError, or nil if there are no problems.
-func (ps problems) err() error {
 	if len(ps) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(ps, func(a, b elector.Problem) int { return cmp.Compare(a.Field, b.Field) })
 	return &ConfigError{ps}
 }
+
+// problems are what Validate has found.
+type problems []elector.Problem
 
 func (ps *problems) add(field, value, format string, args ...any) {
 	*ps = append(*ps, elector.Problem{Field: field, Value: value, Want: fmt.Sprintf(format, args...)})

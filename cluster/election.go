@@ -35,13 +35,12 @@ func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
 		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces",
 			name, netmesh.MaxNameLength)
 	}
-	cfg = cfg.withDefaults()
-	var ps problems
-	n.cfg.checkElection(cfg, "Election.", &ps)
-	err := ps.err()
+	all := n.cfg
+	all.Election = cfg.withDefaults()
+	err := all.Validate()
 	var p *loop.Election
 	if err == nil {
-		p, err = n.loop.Open(name, n.cfg.setup(cfg))
+		p, err = n.loop.Open(name, all.setup(all.Election))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open election %q: %w", name, err)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
@@ -125,23 +124,18 @@ func (d *Daemon) probes() (all []health.Probe) {
 // JoinGroups takes part in the elections of --groups except one. Without a priority their leaders
 // spread over the nodes, as those of --prefixes do.
 func (d *Daemon) JoinGroups(except string) error {
-	var all errgroup.Group
-	all.SetLimit(64) // the node takes many at once faster than one after the other
+	cfg := d.Config.Election
+	cfg.AwaitCampaign = false // nobody campaigns for these
 	for _, group := range d.Options.Groups {
 		if group == except {
 			continue
 		}
-		all.Go(func() error {
-			cfg := d.Config.Election
-			cfg.AwaitCampaign = false // nobody campaigns for these
-			cfg.Priority = cfg.Spread(group, d.Config.Node)
-			if _, err := d.Node.Election(group, cfg); err != nil {
-				return fmt.Errorf("--groups: %w", err)
-			}
-			return nil
-		})
+		cfg.Priority = d.Config.Election.Spread(group, d.Config.Node)
+		if _, err := d.Node.Election(group, cfg); err != nil {
+			return fmt.Errorf("--groups: %w", err)
+		}
 	}
-	return all.Wait()
+	return nil
 }
 
 // Reloads reports whether the node reads files again: --tls-dir or tokens.
