@@ -208,7 +208,7 @@ func isFull(err error) bool {
 
 // withRoom adds advice to the error of a full disk: where to free space, and how much. The
 // recordings and the state of few groups take less than 2 MiB. That of very many is written beside
-// the old one, and the directory may have to be copied.
+// the old one; as much again is a margin.
 func withRoom(dir string, err error) error {
 	if !isFull(err) || errors.Is(err, errFull) {
 		return err
