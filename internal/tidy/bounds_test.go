@@ -74,8 +74,6 @@ var tables = map[string]string{
 	"cluster/internal/loop anomalies": "the kinds of anomalies",
 	"cluster/internal/loop processes": "the voters",
 	"cluster/internal/loop silences":  "the voters",
-	"cluster/internal/loop classes":   "the configurations of elections: the program's",
-	"cluster/internal/loop led":       "the classes",
 	"netmesh identities":              "maxNames names of voters, maxIdentities of each",
 	"cluster/internal/gossip failed":  "the join addresses of the configuration",
 }

@@ -35,12 +35,12 @@ func (s *session) ring(d *Driver, due elector.Time) {
 // the peer needs, if that is shorter.
 func (d *Driver) beatPeriod(s *session) time.Duration {
 	period := time.Duration(0)
-	for c, n := range d.led {
+	for c := range d.led {
 		p := c.Timing.HeartbeatBroadcast
 		if limits := c.Timing.Periods(); c.QoS != (detector.QoS{}) && s.wanted != 0 {
 			p = min(max(s.wanted, limits.Shortest), p)
 		}
-		if n > 0 && (period == 0 || p < period) {
+		if period == 0 || p < period {
 			period = p
 		}
 	}

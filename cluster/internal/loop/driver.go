@@ -31,6 +31,7 @@ type Driver struct {
 	alarms  guarded.Queue[ringer] // of sessions, detectors and leases
 
 	sessions   map[elector.NodeID]*session // of links to builds that know pairs
+	entered    map[*class]int              // how many elections of each are open
 	led        map[*class]int              // how many leaderships this node has of each
 	attempts   map[*group]elector.Time     // the elections that try to get a leader, since then ...
 	atOnce     atOnce                      // ... of so many that may
@@ -79,7 +80,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, led: map[*class]int{},
+		sessions: map[elector.NodeID]*session{}, entered: map[*class]int{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 		awake: c.Now(),
 	}

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -147,34 +146,6 @@ func (l *common) newElection(name string, s Setup) (*Election, error) {
 	}
 	e.g.tick.Owner = e.g
 	return e, nil
-}
-
-// class is what elections of one configuration have in common. One detector can watch the leader of
-// all of them, and one lease can serve them.
-type class struct {
-	elector.Config // with the priority 0
-
-	machine *elector.Machine // not to be stepped
-}
-
-// classOf returns the class of a configuration. The error is that of elector.New.
-func (l *common) classOf(c elector.Config) (*class, error) {
-	c.Identity, c.Lost, c.Priority = elector.Identity(l.Store.Identity()), l.Store.Lost(), 0
-	slices.Sort(c.Voters)
-	key := fmt.Sprintf("%+v", c)
-	l.classesMu.Lock()
-	defer l.classesMu.Unlock()
-	if known := l.classes[key]; known != nil {
-		return known, nil
-	}
-	machines := c
-	machines.NotCandidate = false // it may change: leadership tells the machine
-	machine, err := elector.New(machines)
-	if err != nil {
-		return nil, err
-	}
-	l.classes[key] = &class{c, machine}
-	return l.classes[key], nil
 }
 
 // NextLSN issues an LSN, as Sequencer.Next does.
@@ -340,6 +311,7 @@ func lossReason(e *elector.Effects) elector.Reason {
 // enter begins this node's part in an election.
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
+	d.count(g)
 	for _, s := range d.sessions { // where it was absent until now
 		d.leaveSet(s, g.Name)
 	}
@@ -366,6 +338,7 @@ func (d *Driver) leave(g *group) {
 	d.expect(func(c *coming) bool { return c.g != g })
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
+		d.discount(g.class)
 		d.ticks.Drop(&g.tick)
 		d.forgetClosed(g)
 		d.closed[g.Name] = g

@@ -97,7 +97,7 @@ type common struct {
 	surge     limit.Surge[transitionKind]
 	calls     calls
 	classesMu sync.Mutex
-	classes   map[string]*class // by configuration
+	classes   map[string]*class // of entered elections, by configuration
 	paused    atomic.Pointer[pause]
 	health    atomic.Pointer[string] // why the probes find the node unfit; nil before the first result
 	done      chan struct{}          // closed when the node takes part in no election any more

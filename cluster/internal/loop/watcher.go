@@ -80,8 +80,12 @@ func (w *watcher) ring(d *Driver, _ elector.Time) { w.step(d, d.Now(), elector.T
 
 func (w *watcher) usual() time.Duration { return w.class.Timing.HeartbeatBroadcast }
 
-// step steps the detector. If it suspects the peer, so do all elections that it watches for.
+// step steps the detector, unless its class was forgotten a moment ago. If it suspects the peer, so
+// do all elections that it watches for.
 func (w *watcher) step(d *Driver, now elector.Time, in elector.Input) {
+	if d.entered[w.class] == 0 {
+		return
+	}
 	e := w.machine.Step(now, 0, in)
 	d.alarms.Set(w.timer, e.Wake)
 	for _, t := range e.Transitions {
