@@ -158,3 +158,37 @@ func TestManyGroupsReserveTheirFirstTermsTogether(t *testing.T) {
 	requireForgotten(t, s, "new", 0)
 	require.Len(t, s.state.Load().Groups, 4*manyGroups+1)
 }
+
+// A group without an entry reserves terms just after another one was forgotten, which has voted in
+// later terms. What that one leaves is not on disk yet, so the group's terms must be written. There
+// is a journal if a group has a record.
+func TestTermsAreReservedOnDiskAfterAnotherGroupWasForgotten(t *testing.T) {
+	for _, journal := range []bool{false, true} {
+		t.Run(fmt.Sprintf("journal: %t", journal), func(t *testing.T) {
+			dir := t.TempDir()
+			s := opened(t, dir)
+			used := exact{}
+			for i := range manyGroups + 9 {
+				used[fmt.Sprintf("group %03d", i)] = 20
+			}
+			require.NoError(t, s.Persist(used.terms()))
+			if journal {
+				r := recorded(2, 1, nil)
+				require.NoError(t, s.Persist(map[string]Durable{"recorded": r}))
+			}
+			reserve := func(name string, to elector.Terms) {
+				require.NoError(t, s.Persist(kept(map[string]elector.Terms{name: to})))
+				got, err := opened(t, copied(t, dir)).Group(name)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, got.Terms.Reserved, to.Reserved, name)
+			}
+			requireForgotten(t, s, "new", 0)
+			s.Forget("group 000")
+			reserve("new", elector.Terms{Entered: 1, Reserved: 17})
+			reserve("another", elector.Terms{Entered: 21, Reserved: 37})
+			s.Forget("group 001") // the file has its entry, which counts for it until then
+			requireForgotten(t, s, "group 001", 20)
+			reserve("group 001", elector.Terms{Entered: 21, Reserved: 37})
+		})
+	}
+}

@@ -85,11 +85,13 @@ const sharedTerms = 32
 
 // shares reports whether a group can reserve terms without an entry: Forgotten, which serves all
 // such groups, is at least as high then. After a crash such a group starts like one that was
-// forgotten. It gets its entry when it gives back what it did not use, or needs more.
-func (s *state) shares(group string, d Durable) bool {
-	_, known := s.Groups[group]
-	return !known && d.Record == (elector.Record{}) && d.Terms.Entered < d.Terms.Reserved &&
-		uint64(d.Terms.Reserved) <= s.used+sharedTerms
+// forgotten, so the file must have no entry of it either. It gets its entry when it gives back what
+// it did not use, or needs more.
+func (s *Store) shares(group string, d Durable) bool {
+	st := s.state.Load()
+	_, known := st.Groups[group]
+	return !known && !s.dropped[group] && d.Record == (elector.Record{}) &&
+		d.Terms.Entered < d.Terms.Reserved && uint64(d.Terms.Reserved) <= st.used+sharedTerms
 }
 
 // GiveBack says that no group reserves terms any more: all that did have an entry. So groups
@@ -115,8 +117,9 @@ func (s *Store) Forget(groups ...string) {
 	defer s.maps.Unlock()
 	st := s.state.Load()
 	for _, group := range groups {
-		_, recorded := st.Groups[group]
-		s.dirty = s.dirty || recorded
+		if _, recorded := st.Groups[group]; recorded {
+			s.dirty, s.dropped[group] = true, true
+		}
 		st.forget(group)
 	}
 }
@@ -164,23 +167,26 @@ func (s *Store) Persist(groups map[string]Durable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, news := s.state.Load(), make(map[string]Durable, len(groups))
-	forgotten := now.Forgotten
+	shared := uint64(0) // reserved by groups without an entry
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		d, isNew, err := now.news(group, groups[group])
 		switch {
 		case err != nil:
 			return fmt.Errorf("persist in %s: group %q: %w", s.dir, group, err)
-		case len(now.Groups)+len(news) >= s.many && now.shares(group, d):
-			forgotten = max(forgotten, uint64(d.Terms.Reserved))
+		case len(now.Groups)+len(news) >= s.many && s.shares(group, d):
+			shared = max(shared, uint64(d.Terms.Reserved))
 		case isNew:
 			news[group] = d
 		}
 	}
-	if s.failed == nil && len(news) == 0 && forgotten == now.Forgotten {
+	s.maps.Lock()
+	now.Forgotten = max(now.Forgotten, shared)
+	s.maps.Unlock()
+	if s.failed == nil && len(news) == 0 && shared <= s.saved {
 		return nil
 	}
 	doing := fmt.Sprintf("persist %d groups", len(news))
-	if s.journal != nil && forgotten == now.Forgotten {
+	if s.journal != nil && shared <= s.saved {
 		batch, err := encodeBatch(news)
 		if err != nil {
 			return fmt.Errorf("%s: %w", doing, err)
@@ -196,7 +202,6 @@ func (s *Store) Persist(groups map[string]Durable) error {
 		}
 	}
 	next, values := now.clone(), map[string][]byte{}
-	next.Forgotten = forgotten
 	next.set(news, values)
 	return s.commit(doing, next, values)
 }

@@ -48,10 +48,11 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 				require.NoError(t, s.GiveBack())
 				s, want.shared = reopen(t, s, dir), want.forgotten
 			},
-			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
-			"forget":  func(t *rapid.T) { want.forget(t, s, group.Draw(t, "group")) },
-			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
-			"stop":    func(t *rapid.T) { want.stop(t, s, group.Draw(t, "group")) },
+			"power loss": func(t *rapid.T) { want.survives(t, dir) },
+			"group":      func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
+			"forget":     func(t *rapid.T) { want.forget(t, s, group.Draw(t, "group")) },
+			"persist":    func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
+			"stop":       func(t *rapid.T) { want.stop(t, s, group.Draw(t, "group")) },
 			"peers": func(t *rapid.T) {
 				want.peers = rapid.SliceOfN(rapid.StringN(1, 9, -1), 0, 3).Draw(t, "peers")
 				require.NoError(t, s.SavePeers(want.peers))
@@ -104,6 +105,24 @@ func (m *model) starts(t *rapid.T) {
 	m.boot++
 }
 
+// survives demands that a node which starts on what is on disk now would not vote in a term that is
+// known to be reserved. What was only forgotten may come back.
+func (m *model) survives(t *rapid.T, dir string) {
+	left, err := os.MkdirTemp("", "store")
+	require.NoError(t, err)
+	defer os.RemoveAll(left)
+	require.NoError(t, os.CopyFS(left, os.DirFS(dir)))
+	s := reopen(t, nil, left)
+	defer func() { require.NoError(t, s.Close()) }()
+	for _, all := range []map[string]elector.Terms{m.groups, m.share} {
+		for name, terms := range all {
+			got, err := s.Group(name)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, got.Terms.Reserved, terms.Reserved, name)
+		}
+	}
+}
+
 // stop gives back the terms that were reserved and not used.
 func (m *model) stop(t *rapid.T, s *Store, name string) {
 	entered := max(m.terms(name).Entered, m.share[name].Entered)
@@ -132,10 +151,11 @@ func (m *model) persist(t *rapid.T, s *Store, terms map[string]elector.Terms) {
 			require.Error(t, err)
 			return
 		}
-		_, known := next[name]
+		_, known := s.state.Load().Groups[name]
 		switch {
-		case !known && len(next) > 0 && to.Entered < to.Reserved &&
-			to.Reserved <= m.forgotten+sharedTerms:
+		case err == nil && to.Reserved > 0 && !known:
+			require.Less(t, to.Entered, to.Reserved)
+			require.LessOrEqual(t, to.Reserved, m.forgotten+sharedTerms)
 			share[name], shared = to, max(shared, to.Reserved)
 		case to.Reserved > 0:
 			next[name] = to

@@ -61,6 +61,8 @@ type Store struct {
 	journal *journal          // nil in a directory without records
 	values  map[string][]byte // of records, by group, that are in the journal and not in file
 	dirty   bool              // state has changes that are not in the file, and need not be
+	saved   uint64            // state.Forgotten in the file
+	dropped map[string]bool   // groups that were forgotten and have an entry in the file
 	failed  error             // why nothing more can be written; nil if writes succeed
 
 	// state is changed with mu held. Reading it never waits for the disk, but what it has of groups
@@ -178,6 +180,7 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, lock: lock, disk: disk, sync: datasync, many: manyGroups, values: map[string][]byte{},
+		dropped: map[string]bool{},
 	}
 	if disk != nil {
 		s.sync, s.many = func(*os.File) error { return nil }, 1
@@ -352,8 +355,9 @@ func (s *Store) commit(doing string, next state, fresh map[string][]byte) error 
 		return err
 	}
 	s.state.Store(&next)
-	s.dirty = false
+	s.dirty, s.saved = false, next.Forgotten
 	clear(s.values)
+	clear(s.dropped)
 	if s.journal != nil {
 		s.journal.begin(next.Commit)
 	}
