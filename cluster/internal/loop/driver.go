@@ -42,6 +42,7 @@ type Driver struct {
 	backing    []elector.Backing           // for owed
 	news       []told                      // what not all elections were told yet
 	sweep      []*group                    // those that may not have been told
+	sweepTells int                         // so many of the news
 	toldBefore int
 	greetings  turns
 	greeted    map[*group]elector.Time // since then, and not quiet yet

@@ -67,6 +67,7 @@ type group struct {
 	observes   bool         // ... and that this node has no vote
 	carried    bool         // beats speak for the leader
 	inLine     bool         // it waits for those of others
+	learns     bool         // it is being told what is new
 	heard      elector.Time // the newest beat that the machine knows
 	acks       uint64       // how many of Driver.acks the machine knows
 	lease      *lease       // that it shares; nil if it does not lead, or is not quiet
