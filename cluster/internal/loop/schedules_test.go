@@ -29,7 +29,8 @@ import (
 // on a network, disks and clocks with faults. At no moment do two lead an election, tokens rise,
 // and what was acknowledged stays. When the faults have ended, each election has a leader, which
 // stays, and sends no heartbeats. CHAOS_SEEDS says how many minutes are played, and BMQELECT_SEED
-// repeats one, nearly: the runtime draws the order of what happens at one moment.
+// repeats one, nearly: the runtime draws the order of what happens at one moment. At each of them
+// promises bind a quorum to who leads, until its lease ends.
 func TestRandomSchedulesOfManyElections(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives about the same run
 	count, err := strconv.Atoi(cmp.Or(os.Getenv("CHAOS_SEEDS"), "4"))
@@ -68,6 +69,7 @@ type stage struct {
 	ended     map[*Election]lsn.Term    // in which it leads no more
 	acked     map[string]elector.Record // the newest that a caller knows of
 	lines     []string
+	unbound   map[*Election]int // for so many looks
 	broken    bool
 }
 
@@ -86,6 +88,8 @@ type actor struct {
 	up      bool
 	closed  chan struct{}
 	disk    time.Duration // the longest that a write takes
+	clock   skewed
+	seen    map[string]seen // its newest step, by election
 	parts   map[string]*Election
 }
 
@@ -114,7 +118,7 @@ func newStage(t *testing.T, seed uint64) *stage {
 		t: t, net: memnet.New(), random: rand.New(rand.NewPCG(seed, 0)), wires: map[string]*wire{},
 		fences: map[string]*lsn.Fence{}, records: map[string]map[lsn.LSN]elector.Record{},
 		committed: map[*Election]lsn.LSN{}, ended: map[*Election]lsn.Term{},
-		acked: map[string]elector.Record{},
+		acked: map[string]elector.Record{}, unbound: map[*Election]int{},
 	}
 	s.net.Delay(func(x, y string) time.Duration {
 		s.mu.Lock()
@@ -183,8 +187,12 @@ func (s *stage) start(a *actor) {
 	}
 	s.note("%s starts", a.id)
 	p, writes := testprocess.New(s.net, string(a.id)), rand.New(rand.NewPCG(s.random.Uint64(), 0))
+	s.change(func() {
+		a.clock = skewed{time.Now(), s.random.Int64N(drift+1) - drift/2}
+		a.seen = map[string]seen{}
+	})
 	m := boot(s.t, p, a.dir, testhook.Hooks{
-		Clock:   skewed{time.Now(), s.random.Int64N(drift+1) - drift/2},
+		Clock:   a.clock,
 		Entropy: rand.New(rand.NewPCG(s.random.Uint64(), 0)).Uint64,
 		Stepped: func(step testhook.Step) { s.stepped(a, p, &step) },
 		Disk: func(write func() error) error {
@@ -264,7 +272,11 @@ func (s *stage) stepped(a *actor, p *testprocess.Process, step *testhook.Step) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if step.Lease.Term == 0 || step.State.Now >= step.Lease.End || p.Killed() {
+	if p.Killed() {
+		return
+	}
+	a.see(step)
+	if step.Lease.Term == 0 || step.State.Now >= step.Lease.End {
 		return
 	}
 	for _, o := range s.actors {
@@ -292,6 +304,7 @@ func (s *stage) look(uses bool) (goesOn bool) {
 				continue
 			}
 			s.lookAtRecord(a, e)
+			s.binds(a, e)
 			if !e.Leading() {
 				s.ended[e] = e.Sequencer.Newest().Term
 				continue
@@ -341,6 +354,9 @@ func (s *stage) play() {
 		weights = append(weights, s.random.IntN(3))
 	}
 	s.run(time.Minute, 20+s.random.IntN(400), weights...)
+	if s.t.Failed() {
+		return
+	}
 	s.heal()
 	s.run(30*time.Second, 0)
 	s.calls.Wait()
