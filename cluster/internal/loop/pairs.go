@@ -85,6 +85,10 @@ func (d *Driver) owed(g *group) (elector.Input, bool) {
 		return nil, false
 	}
 	g.acks = d.acks
+	if g.lease == nil && g.LeaseEnd() <= d.common.Now() { // others may have seen the end
+		d.awaken()
+		return nil, false
+	}
 	d.backing = d.backing[:0]
 	for _, s := range d.sessions {
 		d.addBacking(g, s)

@@ -134,6 +134,36 @@ func TestALeaseThatHasEndedStaysEnded(t *testing.T) {
 	})
 }
 
+// §16.4: an ack comes before the lease of a leader that is not quiet ends. Then the driver is held
+// up before that leader has its turn, and others see the lease end.
+func TestALeaseOfItsOwnThatHasEndedStaysEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &passing{Clock: clock.Process()}
+		all := meetWith(t, memnet.New(), c, abc, "e0000")
+		time.Sleep(40 * time.Second)
+		leads := leader(t, all, "e0000")
+		now := time.Duration(leads.Now())
+		time.Sleep(now.Truncate(period) + 2*period - now - 20*time.Millisecond)
+		leads.view(func(d *Driver) {
+			g := d.groups["e0000"]
+			d.step(g, elector.Covered{}) // anything is under way
+			require.Nil(t, g.lease)
+			c.ahead.Store(int64(g.LeaseEnd().Sub(d.Now()) - time.Millisecond))
+			for _, s := range d.sessions {
+				b := s.leads.Beat(d.Now(), s.period, 0)
+				d.acked(s, pair.Ack{Sequence: b.Sequence, SentAt: b.SentAt, Revision: b.Revision})
+			}
+			require.True(t, g.Leading())
+			c.ahead.Add(int64(2 * time.Millisecond))
+			require.False(t, g.Leading())
+			d.tick()
+			require.False(t, g.Leading())
+			require.Zero(t, g.leadTerm)
+			c.ahead.Store(0)
+		})
+	})
+}
+
 // §16.8: a node that leads others with longer timers is elected in one with short ones: the next
 // beat must not come after that lease has ended.
 func TestAFastElectionBesideSlowOnesKeepsItsLeader(t *testing.T) {
