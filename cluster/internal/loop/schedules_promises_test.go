@@ -26,8 +26,8 @@ func (a *actor) until(moment elector.Time) time.Time {
 	return time.Now().Add(left - left*time.Duration(a.clock.ppm)/1e6)
 }
 
-// binds looks whether promises bind a quorum to a leader until its lease ends, in the voters of its
-// newest record, or those of the committed one. The messages that make it so may be on their way
+// binds looks whether promises bind so many to a leader, until its lease ends, that no quorum of others
+// is left: of the voters of its newest record, or of the committed one. The messages that make it so may be on their way
 // between a driver and the test, but not for two looks. It is called with mu held.
 func (s *stage) binds(a *actor, e *Election) {
 	end, leads := e.LeaseEnd(), a.seen[e.Name].Record
@@ -60,13 +60,13 @@ func (s *stage) binds(a *actor, e *Election) {
 				text += fmt.Sprintf(" %s to %s for %s", o.id, now.Promise.To, time.Until(o.until(until)))
 			}
 		}
-		if bound >= elector.Majority(len(voters)) {
+		if bound > len(voters)-elector.Majority(len(voters)) {
 			s.unbound[e] = 0
 			return
 		}
-		why = fmt.Sprintf("%d of %v are bound:%s", bound, voters, text)
+		why += fmt.Sprintf("; of %v %d are bound:%s", voters, bound, text)
 	}
 	if s.unbound[e]++; s.unbound[e] > 1 {
-		s.breaks("%s leads %s for %s, and %s", a.id, e.Name, time.Until(ends), why)
+		s.breaks("%s leads %s for %s%s", a.id, e.Name, time.Until(ends), why)
 	}
 }

@@ -30,7 +30,7 @@ import (
 // and what was acknowledged stays. When the faults have ended, each election has a leader, which
 // stays, and sends no heartbeats. CHAOS_SEEDS says how many minutes are played, and BMQELECT_SEED
 // repeats one, nearly: the runtime draws the order of what happens at one moment. At each of them
-// promises bind a quorum to who leads, until its lease ends.
+// promises to who leads leave no quorum for others until its lease ends.
 func TestRandomSchedulesOfManyElections(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives about the same run
 	count, err := strconv.Atoi(cmp.Or(os.Getenv("CHAOS_SEEDS"), "4"))
