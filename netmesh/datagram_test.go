@@ -278,3 +278,20 @@ func TestPath(t *testing.T) {
 	require.Equal(t, "datagram", say(20, time.Millisecond), "the round trip takes longer")
 	require.Equal(t, "stream", say(2, time.Millisecond))
 }
+
+func TestWhichBeatIsLate(t *testing.T) {
+	p, now := path{}, time.Duration(0)
+	// say lets a beat leave a while after the one before, when so many have been answered.
+	say := func(after time.Duration, answered uint64) bool {
+		now += after
+		return p.late(answered, now, 10*time.Millisecond)
+	}
+	const period = 100 * time.Millisecond
+	require.False(t, say(period, 0), "the first one")
+	require.False(t, say(period, 1))
+	require.True(t, say(period, 1), "the one before was not answered")
+	require.True(t, say(period, 1))
+	require.False(t, say(period, 3))
+	require.False(t, say(20*time.Millisecond, 3), "an answer may be on its way")
+	require.True(t, say(time.Millisecond, 3))
+}

@@ -21,6 +21,9 @@ type pairs struct {
 	words   [wordKinds]word //
 	used    bool            // there were words to send
 
+	streamed uint64 // the newest beat that came on the stream
+	answer   word   // the newest ack, if it went by datagram alone
+
 	// Datagrams. Whoever has a word sends it at once; the poster never waits.
 	path   path
 	seals  seals
@@ -178,8 +181,13 @@ func (l *link) takePairs(kind frameKind, body []byte) (err error) {
 	case !l.current() || isClosed(l.stop) || l.info.Session == 0:
 	case kind == frameChanges:
 		l.m.handler.Changed(l.p.node, l.info.Session, changes)
-	case l.inbox.streamed(&w):
-		l.hand(&w, 0)
+	default:
+		if w.kind == beatWord {
+			l.answerOnStream(w.sequence())
+		}
+		if l.inbox.streamed(&w) {
+			l.hand(&w, 0)
+		}
 	}
 	return nil
 }

@@ -22,6 +22,9 @@ type path struct {
 	tried      time.Duration  // when the last one left
 	answers    int            // in a row
 	needed     int            // answers until the stream is not needed, less 1
+
+	answered uint64        // the newest beat that was, whichever way
+	begun    time.Duration // when the first beat after that answer left
 }
 
 // hear takes what the other end tells.
@@ -53,4 +56,14 @@ func (p *path) next(kind wordKind, now, roundTrip time.Duration) (datagram, stre
 	p.unanswered[kind]++
 	p.sent, p.tried = p.sent+1, now
 	return true, !p.flows()
+}
+
+// late reports whether the beat before the one that leaves now was not answered in time. This one
+// goes on the stream, too: a lost datagram must not cost a lease more than one beat, and datagrams
+// that do not arrive any more must not cost it at all.
+func (p *path) late(answered uint64, now, roundTrip time.Duration) bool {
+	if answered != p.answered || p.begun == 0 {
+		p.answered, p.begun = answered, now
+	}
+	return now-p.begun > 2*roundTrip
 }

@@ -48,7 +48,19 @@ func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
 	if p.poster != nil && w.sequence() > p.sealed[w.kind] {
 		p.path.hear(l.inbox.told.Load())
 		roundTrip, _ := l.meter.read()
-		datagram, stream = p.path.next(w.kind, time.Duration(m.age()), roundTrip)
+		now := time.Duration(m.age())
+		datagram, stream = p.path.next(w.kind, now, roundTrip)
+		if w.kind == ackWord {
+			stream = stream || w.sequence() <= p.streamed
+		} else if p.path.late(l.inbox.answered(), now, roundTrip) {
+			stream = true
+		}
+	}
+	if w.kind == ackWord {
+		p.answer = word{}
+	}
+	if datagram && !stream && w.kind == ackWord {
+		p.answer = w
 	}
 	if datagram {
 		p.sealed[w.kind] = w.sequence()
@@ -59,6 +71,19 @@ func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
 		l.ready.wake()
 	}
 	return true
+}
+
+// answerOnStream lets the answer to a beat that came on the stream go there, too: its datagram may
+// have been the one that was lost before. It may have left by datagram alone, or be still to come.
+func (l *link) answerOnStream(beat uint64) {
+	p := &l.pairs
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streamed = max(p.streamed, beat)
+	if p.answer.sequence() == beat {
+		p.words[ackWord], p.answer = p.answer, word{}
+		l.ready.wake()
+	}
 }
 
 // post sends a datagram, as far as the fault layer lets it. Called with pairs.mu held.
