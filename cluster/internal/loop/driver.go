@@ -54,8 +54,10 @@ type Driver struct {
 	processes  map[elector.NodeID]process           // the newest process of each voter
 	trips      map[elector.NodeID]time.Duration     // the newest round trips to linked voters
 	majority   majority
-	coming     []*coming          // values that are on their way here
+	coming     []*coming // values that are on their way here
+	arriving   arriving
 	pulledAt   elector.Time       // when pullAll looked last
+	pullsAgain bool               // it is to look again before askAfter
 	quality    *elector.Links     // of the links from the voters
 	anomalies  map[string]Anomaly // by kind
 	logged     limit.Log[anomalyOf]
@@ -81,7 +83,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, entered: map[*class]int{}, led: map[*class]int{},
+		sessions: map[elector.NodeID]*session{}, entered: map[*class]int{}, arriving: arriving{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 		awake: c.Now(),
 	}

@@ -185,6 +185,10 @@ func (d *Driver) expect(keep func(*coming) bool) {
 			if drop && c.call != nil {
 				close(c.call)
 			}
+			if drop && c.value != nil {
+				d.arriving.add(c.from, -c.size())
+				d.pullsAgain = true
+			}
 			return drop
 		})
 	}
@@ -227,29 +231,35 @@ func (d *Driver) offered(g *group, from elector.NodeID, m *elector.Message) {
 	d.pull(c, d.Now())
 }
 
-// hasRoom reports whether one more value may be on its way from a peer.
-func (d *Driver) hasRoom(c *coming) bool {
-	mine, guests := c.size(), c.size()
-	for _, o := range d.coming {
-		if o.value != nil && o.from == c.from {
-			mine += o.size()
-		}
-		if o.value != nil && !d.IsVoter(o.from) {
-			guests += o.size()
-		}
+// arriving are the bytes of the values on their way here that have room, by peer.
+type arriving map[elector.NodeID]int
+
+func (a arriving) add(from elector.NodeID, bytes int) {
+	if a[from] += bytes; a[from] == 0 {
+		delete(a, from)
 	}
-	return c.size() <= partSize ||
-		mine <= maxFromPeer && (d.IsVoter(c.from) || guests <= maxFromGuests)
 }
 
-// pullAll asks again for what has not come, and begins what had to wait.
+// hasRoom reports whether one more value may be on its way from a peer.
+func (d *Driver) hasRoom(c *coming) bool {
+	guests := c.size()
+	for from, bytes := range d.arriving {
+		if !d.IsVoter(from) {
+			guests += bytes
+		}
+	}
+	return c.size() <= partSize || d.arriving[c.from]+c.size() <= maxFromPeer &&
+		(d.IsVoter(c.from) || guests <= maxFromGuests)
+}
+
+// pullAll asks again for what has not come, and begins what had to wait. It runs for each message,
+// and thousands of values may come: it looks at them if one has gone, or after a while.
 func (d *Driver) pullAll() {
-	if len(d.coming) == 0 {
+	now := d.Now()
+	if len(d.coming) == 0 || !d.pullsAgain && now.Sub(d.pulledAt) < askAfter {
 		return
 	}
-	// The clock is read once: this runs for each message, and a hundred values may come.
-	now := d.Now()
-	d.pulledAt = now
+	d.pulledAt, d.pullsAgain = now, false
 	for i := 0; i < len(d.coming); i++ { // one that goes takes its place along
 		d.pull(d.coming[i], now)
 	}
@@ -263,6 +273,7 @@ func (d *Driver) pull(c *coming, now elector.Time) {
 		return
 	case c.value == nil:
 		c.value, c.tried = make([]byte, 0, c.size()), now
+		d.arriving.add(c.from, c.size())
 	case now.Sub(c.tried) < askAfter:
 	case c.tries == maxAsked:
 		d.forget(c)
@@ -273,6 +284,7 @@ func (d *Driver) pull(c *coming, now elector.Time) {
 	for c.asked < min(len(c.value)+window*partSize, c.size()) {
 		p := part{hash: c.of.Hash, at: c.asked}
 		if !d.Mesh.Notify(c.from, netmesh.Note{Group: c.g.Name, Kind: noteWanted, Body: p.body()}) {
+			d.pullsAgain = true
 			return
 		}
 		c.asked += partSize

@@ -553,6 +553,11 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 			for _, c := range d.coming {
 				sum += cap(c.value)
 			}
+			counted := 0
+			for _, bytes := range d.arriving {
+				counted += bytes
+			}
+			require.Equal(t, sum, counted)
 			return sum
 		}
 		for i := range 100 {
@@ -589,6 +594,29 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 		require.Equal(t, maxFromGuests+maxFromPeer, sum(), "others have begun")
 		d.dropTransfersOf("b")
 		require.Equal(t, maxFromGuests, sum(), "links were lost")
+	})
+}
+
+// Values that have no room are not looked at for each message, which thousands of them would make
+// slow, until one has gone.
+func TestValuesThatWaitCostMessagesNothing(t *testing.T) {
+	following(t, func(d *Driver, g *group, _ *sink) {
+		for i := range 100 {
+			d.isOffered(g, elector.NodeID(fmt.Sprint("guest", i)), offer(3, 3, noise(elector.MaxValue)))
+		}
+		d.pullAll()
+		looked := d.pulledAt
+		time.Sleep(askAfter / 2)
+		d.awaken()
+		d.pullAll()
+		require.Equal(t, looked, d.pulledAt)
+		waits := d.coming[99]
+		require.Nil(t, waits.value)
+		for i := range 99 {
+			d.dropTransfersOf(elector.NodeID(fmt.Sprint("guest", i)))
+		}
+		d.pullAll()
+		require.NotNil(t, waits.value)
 	})
 }
 
