@@ -241,7 +241,11 @@ func (l *Loop) SetHealth(unfit string, patience time.Duration) {
 	if unfit != "" {
 		time.AfterFunc(patience, func() {
 			l.later(func(d *Driver) {
-				d.tellAll(func(d *Driver, g *group) { d.cede(g, applyHealthToLeader) })
+				d.tellAll(func(d *Driver, g *group) {
+					if !d.leaving { // it gives up its leaderships anyway
+						d.cede(g, applyHealthToLeader)
+					}
+				})
 			})
 		})
 	}

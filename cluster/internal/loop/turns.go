@@ -14,22 +14,15 @@ type turns struct {
 	underWay func() int  // how many are at it
 	strains  func() bool // what they do costs more than there is to spare
 	waiting  []turn
-	greeting map[greeting]bool // those in it that greet
-	from     elector.Time      // the beginning of the present period
-	begun    int               // how many have begun in it
+	do       map[turn]told // what those in it are to do
+	from     elector.Time  // the beginning of the present period
+	begun    int           // how many have begun in it
 }
 
-// turn is what an election of this node is to do.
+// turn is that of an election of this node, which waits once, however often it is to do something.
 type turn struct {
 	*group
-	peer elector.NodeID // to whom it does it; "" if to nobody
-	do   told
-}
-
-// greeting is who greets whom. It waits once, however often the peer leaves and comes back.
-type greeting struct {
-	*group
-	peer elector.NodeID
+	peer elector.NodeID // whom it greets; "" if it gives up its leadership
 }
 
 // newTurns makes the turns of greetings and of cessions. A node that comes back makes each leader
@@ -65,16 +58,15 @@ func (t *turns) until() elector.Time {
 // turnsDue reports whether somebody's turn has come.
 func (d *Driver) turnsDue() bool { return d.greetings.due(d.Now()) || d.cessions.due(d.Now()) }
 
-// wait lets an election wait for its turn. How many did it at a time long ago says nothing of now.
-func (t *turns) wait(next turn, now elector.Time) {
-	if g := (greeting{next.group, next.peer}); g.peer != "" {
-		if t.greeting[g] {
-			return
-		}
-		if t.greeting == nil {
-			t.greeting = map[greeting]bool{}
-		}
-		t.greeting[g] = true
+// wait lets an election wait for its turn, to do what it was told last. How many did it at a time
+// long ago says nothing of now.
+func (t *turns) wait(next turn, do told, now elector.Time) {
+	_, waits := t.do[next]
+	if t.do == nil {
+		t.do = map[turn]told{}
+	}
+	if t.do[next] = do; waits {
+		return
 	}
 	t.waiting = append(t.waiting, next)
 	if len(t.waiting) == 1 && now >= t.until() {
@@ -85,24 +77,27 @@ func (t *turns) wait(next turn, now elector.Time) {
 	}
 }
 
-// begin takes the next one out.
-func (t *turns) begin(now elector.Time) turn {
-	next := t.waiting[0]
+// begin takes the next one out. One that leads no more has nothing to wait for.
+func (t *turns) begin(now elector.Time) (next turn, do told) {
+	next = t.waiting[0]
 	if now >= t.until() {
 		t.from, t.begun = now, 0
 	}
-	t.begun++
-	delete(t.greeting, greeting{next.group, next.peer})
-	if t.waiting = t.waiting[1:]; len(t.waiting) == 0 {
-		t.waiting, t.greeting = nil, nil
+	if next.leadTerm != 0 {
+		t.begun++
 	}
-	return next
+	do = t.do[next]
+	delete(t.do, next)
+	if t.waiting = t.waiting[1:]; len(t.waiting) == 0 {
+		t.waiting, t.do = nil, nil
+	}
+	return next, do
 }
 
 // drop lets nobody greet a peer any more.
 func (t *turns) drop(peer elector.NodeID) {
 	t.waiting = slices.DeleteFunc(t.waiting, func(next turn) bool { return next.peer == peer })
-	maps.DeleteFunc(t.greeting, func(g greeting, _ bool) bool { return g.peer == peer })
+	maps.DeleteFunc(t.do, func(next turn, _ told) bool { return next.peer == peer })
 }
 
 // takeTurns lets the next elections do what they wait for, once all know why. A node that stops has
@@ -113,8 +108,8 @@ func (d *Driver) takeTurns() {
 	}
 	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
 		for n := 0; n < batch && t.due(d.Now()); n++ {
-			if next := t.begin(d.Now()); next.tick.Set() {
-				next.do(d, next.group)
+			if next, do := t.begin(d.Now()); next.tick.Set() {
+				do(d, next.group)
 			}
 		}
 	}
@@ -132,7 +127,7 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 		}
 	}
 	if g.lease != nil && d.lastsWithout(g, peer) {
-		d.greetings.wait(turn{g, peer, greet}, d.Now())
+		d.greetings.wait(turn{g, peer}, greet, d.Now())
 		return
 	}
 	d.step(g, elector.LinkUp{Peer: peer})
@@ -171,7 +166,7 @@ func (d *Driver) cede(g *group, how told) {
 	if len(d.cessions.waiting) == 0 {
 		clear(d.vacant)
 	}
-	d.cessions.wait(turn{g, "", how}, d.Now())
+	d.cessions.wait(turn{g, ""}, how, d.Now())
 }
 
 // noteCession notes that this node gives an election up to a successor, while others wait for that.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -175,6 +176,39 @@ func TestManyLeadershipsAreGivenUpInTurns(t *testing.T) {
 	}
 }
 
+// A probe finds all nodes unfit, each time in other words, so leadership stays. Each election waits
+// once to be given up. One that is to be closed meanwhile is closed.
+func TestAnElectionWaitsForATurnToGiveUpOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elections := numbered(9 * narrow)
+		all := meet(t, memnet.New(), abc, elections...)
+		time.Sleep(40 * time.Second)
+		load := func(seconds int, nodes ...*member) {
+			for i := range seconds {
+				for _, m := range nodes {
+					m.SetHealth(fmt.Sprintf("load %d", i), time.Second)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		load(60, all...)
+		for _, m := range all {
+			led := len(terms(t, m))
+			m.view(func(d *Driver) {
+				require.LessOrEqual(t, len(d.cessions.waiting), led)
+				require.Len(t, d.cessions.do, len(d.cessions.waiting))
+			})
+		}
+		for _, m := range all[1:] {
+			m.SetHealth("", 0)
+		}
+		go load(20, all[0])
+		require.NoError(t, all[0].CloseAll(t.Context()))
+		time.Sleep(20 * time.Second)
+		require.Len(t, terms(t, all[1:]...), len(elections)+1)
+	})
+}
+
 // A node whose successors say nothing hands over some in the time of an election, and the rest at
 // once when it has no more time to stop.
 func TestWhoMustStopNowHandsOverAtOnce(t *testing.T) {
@@ -261,7 +295,7 @@ func TestGreetingsWaitWhileAcksAreLate(t *testing.T) {
 		leader(t, all, "e0000").view(func(d *Driver) {
 			g := &d.greetings
 			g.most.size = wide // as another node came back
-			g.wait(turn{group: d.groups["e0000"]}, d.Now())
+			g.wait(turn{group: d.groups["e0000"]}, nil, d.Now())
 			require.Equal(t, narrow, g.most.size)
 			g.begun = narrow
 			require.True(t, g.due(d.Now()))
