@@ -167,9 +167,10 @@ func TestLossMovesNoLeader(t *testing.T) {
 		}))
 }
 
-// While TCP works, datagrams that are lost, in one direction or both, move no leader, and no follower
-// misses its own: what is not answered goes on the stream before a lease ends. Each node leads some
-// elections, so the loss of a beat is not the loss of all that goes its way. A step is six seconds.
+// While TCP works, datagrams that are lost, in one direction or both, move no leader, and no
+// follower misses its own: what is not answered goes on the stream before a lease ends. Each node
+// leads some elections, so the loss of a beat is not the loss of all that goes its way. A step is
+// six seconds.
 func TestLostDatagramsMoveNoLeader(t *testing.T) {
 	steps, random := kept(t, 5)
 	lots := &chance{Rand: random}

@@ -108,10 +108,16 @@ func (l *Leader) Acked(a Ack) bool {
 // leads in term: §16.4. It is 0 if there is none, or the other node does not follow in that term,
 // or only observes.
 func (l *Leader) Support(group string, term lsn.Term) elector.Time {
-	if f := l.of(group); f.term == 0 || f != (followed{term, false}) {
+	if !l.Supports(group, term) {
 		return 0
 	}
 	return l.counted
+}
+
+// Supports reports whether acks count for an election which this node leads in term: the other node
+// follows in that term, and does not only observe.
+func (l *Leader) Supports(group string, term lsn.Term) bool {
+	return term != 0 && l.of(group) == followed{term, false}
 }
 
 // Counted is the send time of the newest beat whose ack counts; 0 for none.

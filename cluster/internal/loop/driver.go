@@ -83,7 +83,8 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, entered: map[*class]int{}, arriving: arriving{}, led: map[*class]int{},
+		sessions: map[elector.NodeID]*session{}, arriving: arriving{},
+		entered: map[*class]int{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 		awake: c.Now(),
 	}

@@ -55,7 +55,7 @@ func (d *Driver) share(g *group) bool {
 	voters := g.machine.Electorate()
 	for _, voter := range voters {
 		s := d.sessions[voter]
-		if s != nil && s.leads.Support(g.Name, g.leadTerm) != 0 && g.machine.Backs(voter, s.identity) {
+		if s != nil && s.leads.Supports(g.Name, g.leadTerm) && g.machine.Backs(voter, s.identity) {
 			backers = append(backers, s)
 		}
 	}

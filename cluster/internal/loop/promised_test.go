@@ -164,6 +164,29 @@ func TestALeaseOfItsOwnThatHasEndedStaysEnded(t *testing.T) {
 	})
 }
 
+// §16.4: all voters that follow back a lease, also those that joined before any beat was answered.
+// It does not end while one of them is silent.
+func TestALeaseOutlastsEachOfItsBackers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc)
+		time.Sleep(20 * time.Second)
+		leads := leader(t, all, "first")
+		for _, silent := range all {
+			if silent == leads {
+				continue
+			}
+			leads.view(func(d *Driver) { require.Len(t, d.groups["first"].lease.backers, 2) })
+			net.Filter(string(silent.id), string(leads.id), memnet.Drop)
+			every(10*time.Millisecond, 5*time.Second, func() {
+				require.Greater(t, leads.first(t).LeaseEnd().Sub(leads.Now()), period)
+			})
+			net.Filter(string(silent.id), string(leads.id), memnet.Pass)
+			time.Sleep(20 * time.Second)
+		}
+	})
+}
+
 // §16.8: a node that leads others with longer timers is elected in one with short ones: the next
 // beat must not come after that lease has ended.
 func TestAFastElectionBesideSlowOnesKeepsItsLeader(t *testing.T) {

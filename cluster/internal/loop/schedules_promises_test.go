@@ -26,9 +26,10 @@ func (a *actor) until(moment elector.Time) time.Time {
 	return time.Now().Add(left - left*time.Duration(a.clock.ppm)/1e6)
 }
 
-// binds looks whether promises bind so many to a leader, until its lease ends, that no quorum of others
-// is left: of the voters of its newest record, or of the committed one. The messages that make it so may be on their way
-// between a driver and the test, but not for two looks. It is called with mu held.
+// binds looks whether promises bind so many to a leader, until its lease ends, that no quorum of
+// others is left: of the voters of its newest record, or of the committed one. The messages that
+// make it so may be on their way between a driver and the test, but not for two looks. It is called
+// with mu held.
 func (s *stage) binds(a *actor, e *Election) {
 	end, leads := e.LeaseEnd(), a.seen[e.Name].Record
 	if end == elector.Never || !e.Leading() {
