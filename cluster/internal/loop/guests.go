@@ -8,6 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/pair"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // guest says that a message of a voter opened an election here: nobody on this node asked for it.
@@ -24,7 +25,9 @@ type lobby struct {
 	guests []*group                // elections that messages opened
 	shut   map[string]elector.Time // until when messages do not open an election
 	looked int                     // the place among guests that was looked at last
-	later  func(func(*Driver))     // Loop.later, for other goroutines
+	// absences are the elections whose leaders know that this node takes no part until it may.
+	absences []absence
+	later    func(func(*Driver)) // Loop.later, for other goroutines
 }
 
 // shutTime is how long an election that was closed on this node is not opened by messages. They
@@ -54,40 +57,81 @@ func (d *Driver) invite(e *event) *group {
 	default:
 		return nil
 	}
-	why := ""
-	setup, known := d.prefixed(e.group)
-	switch {
-	case !known:
-		why = "no-prefix"
-	case !d.IsVoter(e.from):
-		why = "observer"
-	case d.Now() < d.shut[e.group]:
-		why = "shut"
-	case len(d.guests) >= d.GuestLimit:
-		why = "full"
-	default:
+	setup, why := d.refuses(e.from, e.group)
+	if why == "" {
 		return d.welcome(e.group, setup)
 	}
 	d.Uninvited[why].Add(1)
 	return nil
 }
 
+// refuses says why messages of a peer do not open an election now, or how this node takes part if
+// they do.
+func (d *Driver) refuses(from elector.NodeID, name string) (s Setup, why string) {
+	s, known := d.prefixed(name)
+	switch {
+	case !known:
+		why = "no-prefix"
+	case !d.IsVoter(from):
+		why = "observer"
+	case d.Now() < d.shut[name]:
+		why = "shut"
+	case len(d.guests) >= d.GuestLimit:
+		why = "full"
+	}
+	return s, why
+}
+
 // mostAbsent is how many elections a followed set may have in addition to as many as this node has.
 const mostAbsent = 100_000
 
+// absence is an election in which this node takes no part although its name has a prefix: it was
+// refused.
+type absence struct {
+	*session
+
+	name string
+	term lsn.Term
+}
+
 // absent tells the leader of an election in which this node takes no part that it observes, §16.1:
-// otherwise each of very many leaders would send heartbeats for ever. One that heartbeats may open
-// later does not.
+// otherwise each of very many leaders would send heartbeats for ever. One that is being opened does
+// not.
 func (d *Driver) absent(e *event) {
-	s := d.sessions[e.from]
-	_, invites := d.prefixed(e.group)
-	switch {
-	case s == nil, e.msg.Kind != elector.LeaderHeartbeat, invites && d.groups[e.group] == nil,
-		s.follows.Len() >= len(d.groups)+mostAbsent:
+	s, closing := d.sessions[e.from], d.groups[e.group] != nil
+	most := len(d.groups) + mostAbsent
+	if s == nil || e.msg.Kind != elector.LeaderHeartbeat || s.follows.Len() >= most ||
+		len(d.absences) >= most {
+		return
+	}
+	_, why := d.refuses(e.from, e.group)
+	if why == "" && !closing {
 		return
 	}
 	if c, changed := s.follows.Join(e.group, e.msg.Term, true); changed {
 		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
+		if why != "no-prefix" {
+			d.absences = append(d.absences, absence{s, e.group, e.msg.Term})
+		}
+	}
+}
+
+// mayReturn looks at a part of the elections that were refused. It takes those that may be opened
+// now out of the followed set, so that their leaders send heartbeats, which open them.
+func (d *Driver) mayReturn() {
+	free := d.GuestLimit - len(d.guests)
+	for range (len(d.absences) + looks - 1) / looks {
+		a := d.absences[0]
+		d.absences = d.absences[1:]
+		_, why := d.refuses(a.peer, a.name)
+		switch {
+		case a.over || d.groups[a.name] != nil || !a.follows.Follows(a.name, a.term):
+		case why != "" || free <= 0:
+			d.absences = append(d.absences, a)
+		default:
+			free--
+			d.leaveSet(a.session, a.name)
+		}
 	}
 }
 
@@ -129,6 +173,7 @@ const looks = 32
 func (d *Driver) closeIdle() {
 	now := d.Now()
 	maps.DeleteFunc(d.shut, func(_ string, till elector.Time) bool { return till <= now })
+	d.mayReturn()
 	for range (len(d.guests) + looks - 1) / looks {
 		if d.looked++; d.looked >= len(d.guests) {
 			d.looked = 0

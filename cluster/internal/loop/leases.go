@@ -36,7 +36,8 @@ func (d *Driver) watchLease(g *group) bool {
 // noteLoud keeps the leaders that do not share a lease. They learn of acknowledged beats at once:
 // guarded work is told to stop well before the end of the lease that is known.
 func (d *Driver) noteLoud(g *group) {
-	switch loud := g.leadTerm != 0 && g.lease == nil && g.tick.Set(); {
+	ends := g.machine.Lease().End != elector.Never
+	switch loud := g.leadTerm != 0 && g.lease == nil && ends && g.tick.Set(); {
 	case loud && g.loudAt == 0:
 		d.loud = append(d.loud, g)
 		g.loudAt = int32(len(d.loud))

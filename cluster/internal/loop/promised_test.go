@@ -187,6 +187,18 @@ func TestALeaseOutlastsEachOfItsBackers(t *testing.T) {
 	})
 }
 
+// A leader whose lease never ends need not learn of acks at once, and holds up nobody that must.
+func TestALeaderWithoutOtherVotersIsNotLoud(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := meet(t, memnet.New(), abc[:1], numbered(3)...)[0]
+		time.Sleep(10 * time.Second)
+		a.view(func(d *Driver) {
+			require.NotZero(t, d.groups["e0002"].leadTerm)
+			require.Empty(t, d.loud)
+		})
+	})
+}
+
 // §16.8: a node that leads others with longer timers is elected in one with short ones: the next
 // beat must not come after that lease has ended.
 func TestAFastElectionBesideSlowOnesKeepsItsLeader(t *testing.T) {
