@@ -85,8 +85,8 @@ func (d *Driver) owed(g *group) (elector.Input, bool) {
 		return nil, false
 	}
 	g.acks = d.acks
-	if g.lease == nil && g.LeaseEnd() <= d.common.Now() { // others may have seen the end
-		d.awaken()
+	if now := d.common.Now(); g.LeaseEnd() <= now { // others may have seen the end
+		d.awake = now
 		return nil, false
 	}
 	d.backing = d.backing[:0]

@@ -70,10 +70,14 @@ func TestNobodyWaitsLongForNewsWhileMoreCome(t *testing.T) {
 			require.NoError(t, err)
 		}
 		l.view(func(d *Driver) {
+			begun := false
+			d.greetings.wait(d, turn{group: first.g}, func(*Driver, *group) { begun = true })
 			for range 5 * rounds {
 				d.tellAll(func(*Driver, *group) {})
 				require.LessOrEqual(t, len(d.news), 2*(rounds+1))
+				d.takeTurns()
 			}
+			require.True(t, begun, "nor does a turn wait until there are no more")
 			for name, g := range d.groups {
 				told := max(g.told, d.toldBefore)
 				require.GreaterOrEqual(t, told, d.toldBefore+len(d.news)-2*(rounds+1), name)

@@ -14,6 +14,7 @@ type turns struct {
 	underWay func() int  // how many are at it
 	strains  func() bool // what they do costs more than there is to spare
 	waiting  []turn
+	after    int           // how much of Driver.news all are to know before
 	do       map[turn]told // what those in it are to do
 	from     elector.Time  // the beginning of the present period
 	begun    int           // how many have begun in it
@@ -60,7 +61,7 @@ func (d *Driver) turnsDue() bool { return d.greetings.due(d.Now()) || d.cessions
 
 // wait lets an election wait for its turn, to do what it was told last. How many did it at a time
 // long ago says nothing of now.
-func (t *turns) wait(next turn, do told, now elector.Time) {
+func (t *turns) wait(d *Driver, next turn, do told) {
 	_, waits := t.do[next]
 	if t.do == nil {
 		t.do = map[turn]told{}
@@ -68,9 +69,12 @@ func (t *turns) wait(next turn, do told, now elector.Time) {
 	if t.do[next] = do; waits {
 		return
 	}
-	t.waiting = append(t.waiting, next)
-	if len(t.waiting) == 1 && now >= t.until() {
-		t.from, t.begun = now, 0
+	if t.waiting = append(t.waiting, next); len(t.waiting) > 1 {
+		return
+	}
+	t.after = d.toldBefore + len(d.news)
+	if d.Now() >= t.until() {
+		t.from, t.begun = d.Now(), 0
 		if t.most.size <= wide {
 			t.most = atOnce{size: narrow}
 		}
@@ -103,11 +107,8 @@ func (t *turns) drop(peer elector.NodeID) {
 // takeTurns lets the next elections do what they wait for, once all know why. A node that stops has
 // taken leave of all whom it follows by then, so nobody gives leadership to it.
 func (d *Driver) takeTurns() {
-	if len(d.sweep) > 0 {
-		return
-	}
 	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
-		for n := 0; n < batch && t.due(d.Now()); n++ {
+		for n := 0; n < batch && d.toldBefore >= t.after && t.due(d.Now()); n++ {
 			if next, do := t.begin(d.Now()); next.tick.Set() {
 				do(d, next.group)
 			}
@@ -127,7 +128,7 @@ func (d *Driver) linkUp(g *group, peer elector.NodeID) {
 		}
 	}
 	if g.lease != nil && d.lastsWithout(g, peer) {
-		d.greetings.wait(turn{g, peer}, greet, d.Now())
+		d.greetings.wait(d, turn{g, peer}, greet)
 		return
 	}
 	d.step(g, elector.LinkUp{Peer: peer})
@@ -166,7 +167,7 @@ func (d *Driver) cede(g *group, how told) {
 	if len(d.cessions.waiting) == 0 {
 		clear(d.vacant)
 	}
-	d.cessions.wait(turn{g, ""}, how, d.Now())
+	d.cessions.wait(d, turn{g, ""}, how)
 }
 
 // noteCession notes that this node gives an election up to a successor, while others wait for that.

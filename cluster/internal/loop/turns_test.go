@@ -295,7 +295,7 @@ func TestGreetingsWaitWhileAcksAreLate(t *testing.T) {
 		leader(t, all, "e0000").view(func(d *Driver) {
 			g := &d.greetings
 			g.most.size = wide // as another node came back
-			g.wait(turn{group: d.groups["e0000"]}, nil, d.Now())
+			g.wait(d, turn{group: d.groups["e0000"]}, nil)
 			require.Equal(t, narrow, g.most.size)
 			g.begun = narrow
 			require.True(t, g.due(d.Now()))
