@@ -245,7 +245,8 @@ func (d Durable) checkAfter(has elector.Record) error {
 		return fmt.Errorf("%s does not follow the durable %s", r, has)
 	case r.LSN.Term > d.Terms.Entered:
 		return fmt.Errorf("the term of %s is above the entered term %d", r, d.Terms.Entered)
-	case r.Value.Hash != has.Value.Hash && sha256.Sum256(d.Value) != r.Value.Hash:
+	case r.Value != (elector.Value{}) && r.Value.Hash != has.Value.Hash &&
+		sha256.Sum256(d.Value) != r.Value.Hash:
 		return fmt.Errorf("a value of %d bytes is not that of %s", len(d.Value), r)
 	}
 	return nil

@@ -71,6 +71,11 @@ func TestRecordsOutliveTheProcess(t *testing.T) {
 
 	want["d"], want["e"] = recorded(1, 1, []byte("four")), recorded(1, 1, []byte("fifth"))
 	require.NoError(t, s.Persist(want), "two values in one batch")
+
+	none := recorded(9, 1, nil) // the first record anew: what followed that was not committed
+	none.Record.Value = elector.Value{}
+	want["d"] = none
+	require.NoError(t, s.Persist(want), "a record without a value")
 	dir := copied(t, s.dir)
 	for range 2 {
 		s = opened(t, dir)
