@@ -167,25 +167,33 @@ func TestLossMovesNoLeader(t *testing.T) {
 		}))
 }
 
-// While TCP works, datagrams that are lost, in one direction or both, move no leader, and no
-// follower misses its own: what is not answered goes on the stream before a lease ends. Each node
-// leads some elections, so the loss of a beat is not the loss of all that goes its way. A step is
-// six seconds.
-func TestLostDatagramsMoveNoLeader(t *testing.T) {
+// While TCP works, datagrams that are late or lost, in one direction or both, move no leader, and
+// no follower misses its own: what is not answered goes on the stream before a lease ends. Each
+// node leads some elections, so the loss of a beat is not the loss of all that goes its way. A step
+// is six seconds.
+func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 	steps, random := kept(t, 5)
 	lots := &chance{Rand: random}
+	lost := func(lost func(from, to string) bool) func(*memnet.Network, time.Duration) {
+		return func(net *memnet.Network, _ time.Duration) { net.Lose(lost) }
+	}
+	late := func(tenths time.Duration) func(*memnet.Network, time.Duration) {
+		return func(net *memnet.Network, period time.Duration) { net.Late(tenths * period / 10) }
+	}
 	for _, timing := range []elector.Timing{elector.Article(), elector.LAN()} {
-		for _, tc := range []struct {
-			name string
-			lost func(from, to string) bool
-		}{
-			{"all", func(string, string) bool { return true }},
-			{"all of one node", func(from, _ string) bool { return from == "b" }},
-			{"all to one node", func(_, to string) bool { return to == "b" }},
-			{"half", func(string, string) bool { return lots.once(2) }},
-			{"nine in ten", func(string, string) bool { return !lots.once(10) }},
+		for name, fail := range map[string]func(net *memnet.Network, period time.Duration){
+			"all lost":             lost(func(string, string) bool { return true }),
+			"lost from one node":   lost(func(from, _ string) bool { return from == "b" }),
+			"lost to one node":     lost(func(_, to string) bool { return to == "b" }),
+			"half lost":            lost(func(string, string) bool { return lots.once(2) }),
+			"nine in ten lost":     lost(func(string, string) bool { return !lots.once(10) }),
+			"late by 0.3 periods":  late(3),
+			"late by 0.6 periods":  late(6),
+			"late by 1.1 periods":  late(11),
+			"late by 1.6 periods":  late(16),
+			"late by five periods": late(50),
 		} {
-			t.Run(timing.HeartbeatBroadcast.String()+"/"+tc.name, func(t *testing.T) {
+			t.Run(timing.HeartbeatBroadcast.String()+"/"+name, func(t *testing.T) {
 				withCluster(t, three, func(t *testing.T, c *testCluster) {
 					for _, name := range []string{"e", "f", "g", "h", "i"} {
 						for _, n := range c.nodes() {
@@ -197,9 +205,10 @@ func TestLostDatagramsMoveNoLeader(t *testing.T) {
 					}
 					time.Sleep(2 * election)
 					watch := c.watch()
-					c.net.Lose(tc.lost)
+					fail(c.net, timing.HeartbeatBroadcast)
 					time.Sleep(time.Duration(steps) * 6 * time.Second)
 					c.net.Lose(nil)
+					c.net.Late(0)
 					time.Sleep(10 * time.Second)
 					for _, e := range watch.take() {
 						require.NotEqual(t, elector.Leader, e.To, "%s in %s", e.node, e.Transition)

@@ -23,8 +23,8 @@ type path struct {
 	answers    int            // in a row
 	needed     int            // answers until the stream is not needed, less 1
 
-	answered uint64        // the newest beat that was, whichever way
-	begun    time.Duration // when the first beat after that answer left
+	beat uint64        // is to be answered, whichever way ...
+	left time.Duration // ... and left then
 }
 
 // hear takes what the other end tells.
@@ -58,12 +58,13 @@ func (p *path) next(kind wordKind, now, roundTrip time.Duration) (datagram, stre
 	return true, !p.flows()
 }
 
-// late reports whether the beat before the one that leaves now was not answered in time. This one
-// goes on the stream, too: a lost datagram must not cost a lease more than one beat, and datagrams
-// that do not arrive any more must not cost it at all.
-func (p *path) late(answered uint64, now, roundTrip time.Duration) bool {
-	if answered != p.answered || p.begun == 0 {
-		p.answered, p.begun = answered, now
+// late reports whether beats are not answered in time, when another one leaves. That one goes on
+// the stream, too: a lost datagram must not cost a lease more than one beat, and datagrams that
+// come late, or do not come any more, must not cost it at all.
+func (p *path) late(beat, answered uint64, now, roundTrip time.Duration) bool {
+	late := answered < p.beat && now-p.left > 2*roundTrip
+	if late || answered >= p.beat {
+		p.beat, p.left = beat, now
 	}
-	return now-p.begun > 2*roundTrip
+	return late
 }

@@ -52,7 +52,7 @@ func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
 		datagram, stream = p.path.next(w.kind, now, roundTrip)
 		if w.kind == ackWord {
 			stream = stream || w.sequence() <= p.streamed
-		} else if p.path.late(l.inbox.answered(), now, roundTrip) {
+		} else if p.path.late(w.sequence(), l.inbox.answered(), now, roundTrip) {
 			stream = true
 		}
 	}

@@ -35,6 +35,7 @@ type Network struct {
 
 	latency func(from, to string) time.Duration
 	lose    func(from, to string) bool // datagrams; nil for none
+	late    time.Duration              // by how much they are later than all else
 	lag     func() time.Duration
 	perByte time.Duration // that a byte takes to leave
 }

@@ -17,6 +17,13 @@ func (n *Network) Lose(lost func(from, to string) bool) {
 	n.lose = lost
 }
 
+// Late lets datagrams come later than all else.
+func (n *Network) Late(by time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.late = by
+}
+
 // packets is a socket for datagrams. They are lost if nobody listens where they go, if the firewall
 // does not let them pass, or by Lose. Each takes its own time, so they may overtake each other.
 type packets struct {
@@ -77,14 +84,17 @@ func (p *packets) WriteTo(b []byte, to net.Addr) (int, error) {
 		return 0, opError("write", to.String(), err)
 	}
 	here, _, _ := net.SplitHostPort(string(p.address)) // it was listened on
-	d := datagram{p.address, bytes.Clone(b)}
+	d, late := datagram{p.address, bytes.Clone(b)}, n.late
+	if n.latency != nil {
+		late += n.latency(here, there)
+	}
 	switch {
 	case p.host.stopped != nil, n.rules[[2]string{here, there}] != Pass,
 		n.lose != nil && n.lose(here, there):
-	case n.latency == nil:
+	case n.latency == nil && late == 0:
 		n.deliver(to.String(), d)
 	default:
-		time.AfterFunc(n.latency(here, there), func() {
+		time.AfterFunc(late, func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.deliver(to.String(), d)
