@@ -44,6 +44,11 @@ func (n *Node) Open(name string) (*Election, error) {
 	}
 }
 
+// Shut keeps messages of other nodes from opening an election on this node for a minute, as Close
+// does, if it is not open. Whoever closes an election on all nodes calls it where it is not open: a
+// message may be on its way that would open it after it was closed everywhere else.
+func (n *Node) Shut(name string) { n.loop.Shut(name) }
+
 func (c Config) checkPrefixes(ps *problems) {
 	for _, prefix := range slices.Sorted(maps.Keys(c.Prefixes)) {
 		field := fmt.Sprintf("Prefixes[%s]", prefix)

@@ -164,11 +164,13 @@ func TestMessagesOpenOnlyWhatTheyMay(t *testing.T) {
 		{"another name", "other", "b", scouting, "no-prefix", false},
 		{"no voter", "job/1", "x", scouting, "observer", false},
 		{"closed a moment ago", "job/closed", "b", scouting, "shut", false},
+		{"closed before it opened", "job/shut", "b", scouting, "shut", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, c *testCluster) {
 				n := c.Node("a")
 				require.NoError(t, c.openOn("a", "job/closed").Close(t.Context()))
+				n.Shut("job/shut")
 				n.Hear(test.from, test.group, test.message)
 				e, err := n.Lookup(test.group)
 				require.Equal(t, test.opens, err == nil)

@@ -34,6 +34,15 @@ type lobby struct {
 // come as long as another node has not closed it.
 const shutTime = time.Minute
 
+// Shut lets messages open an election that is not open no sooner than if it was closed now.
+func (l *Loop) Shut(name string) {
+	l.later(func(d *Driver) {
+		if _, known := d.prefixed(name); known && d.groups[name] == nil {
+			d.shut[name] = d.Now().Add(shutTime)
+		}
+	})
+}
+
 // newUninvited counts messages of elections that are not open and that they did not open, by why:
 // the configuration has no prefix for the name, the sender has no vote, this node has closed the
 // election a moment ago, or there are too many guests.

@@ -39,10 +39,12 @@ func (s *Server) postElection(w http.ResponseWriter, _ *http.Request, req OpenRe
 	}
 }
 
-// deleteElection closes an election on this node, after its guarded work has stopped.
+// deleteElection closes an election on this node, after its guarded work has stopped. If it is not
+// open, messages do not open it for a while either.
 func (s *Server) deleteElection(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.election(w, r.PathValue("group"))
 	if !ok {
+		s.Node.Shut(r.PathValue("group"))
 		return
 	}
 	if err := e.Close(r.Context()); err != nil {
