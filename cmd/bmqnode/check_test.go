@@ -101,6 +101,8 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		},
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
 			"lease: 1.4s")}, nil},
+		"prefixes differ": {[]string{a, configOf(t, t.TempDir(), "b", "prefixes: [job/]")},
+			[]string{"--prefixes is [job/], but [] in " + a}},
 		"voters differ":           {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"no voters beside others": {[]string{joins, a, b}, nil},
 		"no voters, and others differ": {[]string{joins, a, wider},

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -282,6 +284,11 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	c.Prefixes = map[string]cluster.ElectionConfig{}
 	for _, prefix := range o.prefixes {
 		c.Prefixes[prefix] = c.Election
+	}
+	for i, group := range o.Groups {
+		problem := netmesh.NameProblem(group)
+		wrong.Want(problem == "", "--groups has %.300q, but a name must not be %s", group, problem)
+		wrong.Want(!slices.Contains(o.Groups[:i], group), "--groups has %.300q twice", group)
 	}
 	wrong.Want(o.logFormat == "human" || o.logFormat == "json",
 		"--log-format is %q, but must be human or json", o.logFormat)

@@ -129,6 +129,7 @@ func compare(c, reference cluster.Config, file string) error {
 		all := c.Agreed()
 		all["quorum"] = all["quorum-rule"]
 		delete(all, "quorum-rule")
+		all["prefixes"] = fmt.Sprint(slices.Sorted(maps.Keys(c.Prefixes)))
 		all["cluster"], all["voters"] = c.Cluster, fmt.Sprint(slices.Sorted(slices.Values(c.Voters)))
 		return all
 	}
