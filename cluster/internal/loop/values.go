@@ -25,7 +25,7 @@ const (
 	partSize = 16 << 10 // bytes of a part, except for the last one
 	window   = 4        // parts of a value that are under way at a time
 	// maxFromPeer bounds the values that are on their way here from one peer, maxFromGuests those
-	// from all nodes without a vote: in bytes. Others wait, except for those of one part.
+	// from all nodes without a vote: in bytes. Others wait. Values of one part have as much again.
 	maxFromPeer, maxFromGuests = 2 << 20, 4 << 20
 
 	askAfter  = time.Second     // without the next part: it is asked for again
@@ -248,8 +248,12 @@ func (d *Driver) hasRoom(c *coming) bool {
 			guests += bytes
 		}
 	}
-	return c.size() <= partSize || d.arriving[c.from]+c.size() <= maxFromPeer &&
-		(d.IsVoter(c.from) || guests <= maxFromGuests)
+	shares := 1
+	if c.size() <= partSize { // it passes those of which nothing comes
+		shares = 2
+	}
+	return d.arriving[c.from]+c.size() <= shares*maxFromPeer &&
+		(d.IsVoter(c.from) || guests <= shares*maxFromGuests)
 }
 
 // pullAll asks again for what has not come, and begins what had to wait. It runs for each message,

@@ -594,6 +594,11 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 		require.Equal(t, maxFromGuests+maxFromPeer, sum(), "others have begun")
 		d.dropTransfersOf("b")
 		require.Equal(t, maxFromGuests, sum(), "links were lost")
+		small[0]++ // another one
+		for i := range 1000 {
+			d.isOffered(g, elector.NodeID(fmt.Sprint("small", i)), offer(5, 5, small))
+		}
+		require.Equal(t, 2*maxFromGuests, sum(), "so many small ones have no room either")
 	})
 }
 
