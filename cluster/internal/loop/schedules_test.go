@@ -33,7 +33,7 @@ import (
 // promises to who leads leave no quorum for others until its lease ends.
 func TestRandomSchedulesOfManyElections(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives about the same run
-	count, err := strconv.Atoi(cmp.Or(os.Getenv("CHAOS_SEEDS"), "4"))
+	count, err := strconv.Atoi(cmp.Or(os.Getenv("CHAOS_SEEDS"), "2"))
 	require.NoError(t, err, "CHAOS_SEEDS")
 	seed, err := strconv.ParseUint(os.Getenv("BMQELECT_SEED"), 10, 64)
 	if given := err == nil; given {
