@@ -201,21 +201,25 @@ func (r *runner) campaign(s *shard) {
 	}, func(err error) { r.results <- func() error { return r.end(s, err) } })
 }
 
-// work opens a shard when fewer than MaxStarts others are being opened, and then works on it.
+// work opens a shard, and then works on it.
 func (r *runner) work(ctx context.Context, s Shard) error {
 	if r.cfg.Open != nil {
-		select {
-		case r.starts <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		err := r.cfg.Open(ctx, s)
-		<-r.starts
-		if err != nil {
+		if err := r.load(ctx, s); err != nil {
 			return err
 		}
 	}
 	return r.cfg.Work(ctx, s)
+}
+
+// load calls Open when fewer than MaxStarts others run.
+func (r *runner) load(ctx context.Context, s Shard) error {
+	select {
+	case r.starts <- struct{}{}:
+		defer func() { <-r.starts }() // also if Open ends its goroutine
+		return r.cfg.Open(ctx, s)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // end notes that this node does not campaign in a shard any more. The error ends Run.

@@ -223,6 +223,25 @@ func TestOpenRunsBeforeWorkAndIsBounded(t *testing.T) {
 	})
 }
 
+// An Open that ends its goroutine, as t.FailNow does, gives its place to the next.
+func TestOpenThatExits(t *testing.T) {
+	var exits atomic.Int64
+	cfg := shards.Config{N: 12, MaxStarts: 1, Open: func(context.Context, shards.Shard) error {
+		if exits.Add(1) <= 6 {
+			runtime.Goexit()
+		}
+		return nil
+	}}
+	inWorld(t, three, cfg, func(t *testing.T, w *world) {
+		for _, id := range three {
+			w.setUp(id, false)
+		}
+		time.Sleep(10 * time.Minute)
+		_, all := w.loads()
+		require.Equal(t, 12, all)
+	})
+}
+
 // A shard that is only followed costs no goroutine, and one that is led costs two: one that works,
 // and one that would tell it to stop.
 func TestGoroutines(t *testing.T) {
