@@ -103,7 +103,7 @@ func (r *runner) open() error {
 		cfg.Priority = cluster.Rendezvous(group, r.self)
 		e, err := r.node.Election(group, cfg)
 		if errors.Is(err, cluster.ErrOpen) {
-			e, err = r.node.Lookup(group) // an earlier Run opened it
+			e, err = r.node.Open(group) // an earlier Run opened it, or a message: it is to stay open
 		}
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/shards"
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -299,6 +300,37 @@ func TestTwoRunsOfTheSameShards(t *testing.T) {
 		w.runs["a"] = first
 		require.ErrorIs(t, <-second.ended, cluster.ErrCampaigning)
 	})
+}
+
+// Messages open elections of a prefix, and close them when they are idle. Those of shards stay open
+// until it is the node's turn to stand.
+func TestShardsWithAPrefixOfTheNode(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var works atomic.Int64
+		ended := make(chan error, len(three))
+		run := func(id cluster.NodeID) {
+			cfg := shards.Config{N: 30, Work: func(ctx context.Context, _ shards.Shard) error {
+				works.Add(1)
+				defer works.Add(-1)
+				<-ctx.Done()
+				return nil
+			}}
+			go func() { ended <- shards.Run(t.Context(), c.Node(id), cfg) }()
+		}
+		run("a")
+		c.Await("work on all shards", func() bool { return works.Load() == 30 })
+		c.Crash("a")
+		<-ended
+		run("b")
+		run("c")
+		c.Await("work on all shards", func() bool { return works.Load() == 30 || len(ended) > 0 })
+		if len(ended) > 0 {
+			require.NoError(t, <-ended)
+		}
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.PrefixIdle = time.Second
+		cfg.Prefixes = map[string]cluster.ElectionConfig{"shard/": {AwaitCampaign: true}}
+	}))
 }
 
 func TestANodeThatIsClosedEndsRun(t *testing.T) {
