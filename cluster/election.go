@@ -100,10 +100,19 @@ func (e *Election) NextLSN() (lsn.LSN, error) {
 // NextLSN is Election.NextLSN of the default election.
 func (n *Node) NextLSN() (lsn.LSN, error) { return n.election.NextLSN() }
 
+// errElectionClosed is ErrClosed on a node that goes on.
+type errElectionClosed struct{}
+
+func (errElectionClosed) Error() string { return "the election is closed on this node" }
+func (errElectionClosed) Unwrap() error { return ErrClosed }
+
 // failed adds to an error what failed in which election; nil without an error.
 func (e *Election) failed(what string, why error) error {
 	if why == nil {
 		return nil
+	}
+	if why == ErrClosed && e.n.Err() == nil {
+		why = errElectionClosed{}
 	}
 	return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.p.Name, why)
 }

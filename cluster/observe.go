@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -155,8 +154,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 			return l, nil
 		}
 	}
-	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w",
-		e.p.Name, e.n.cfg.Node, cmp.Or(context.Cause(ctx), e.p.Ended(), ErrClosed))
+	return Leader{}, e.failed("search for the leader",
+		cmp.Or(context.Cause(ctx), e.p.Ended(), ErrClosed))
 }
 
 // Observe yields the leader that this node is or follows: the present one first, then every

@@ -97,6 +97,8 @@ func TestWhatNodesHoldOrCampaignInIsNotIdle(t *testing.T) {
 		require.Equal(t, []cluster.NodeID{"a", "b"}, c.has("job/1"))
 		_, err = onC.Campaign(t.Context())
 		require.ErrorIs(t, err, cluster.ErrClosed)
+		require.EqualError(t, err,
+			`campaign of node c in election "job/1": the election is closed on this node`)
 	}, jobs)
 }
 

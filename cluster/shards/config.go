@@ -22,9 +22,11 @@ type Config struct {
 	// would undo what this package does. AwaitCampaign is always set. A node with NotCandidate
 	// votes, and works on nothing.
 	Election cluster.ElectionConfig
-	// Open, if set, loads what a shard needs, right before Work. An error counts as one of Work.
+	// Open, if set, loads what a shard needs, right before Work. An error counts as one of Work. It
+	// must return when ctx is canceled. As long as it runs, this node leads the shard without work.
 	Open func(ctx context.Context, s Shard) error
-	// MaxStarts is how many calls of Open run at once. Default 16.
+	// MaxStarts is how many calls of Open run at once. Default 16. If so many run, and none of them
+	// ends for half of Hold, the shards that wait go to other nodes, as if Work had failed.
 	MaxStarts int
 	// Work does what only the owner of a shard may do. It must return when ctx is canceled: at the
 	// stop margin before the lease ends, or because the shard is to move. If it returns before, or

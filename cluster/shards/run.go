@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -71,6 +72,7 @@ type runner struct {
 	running int               // elections in which this node campaigns or works
 	results chan func() error // of campaigns and transfers, for the owner to call
 	starts  chan struct{}     // holds an element for each Open that runs
+	opened  atomic.Int64      // how many have ended
 
 	balance hysteresis
 	moving  int                          // transfers that are under way
@@ -101,7 +103,7 @@ func (r *runner) open() error {
 		cfg.Priority = cluster.Rendezvous(group, r.self)
 		e, err := r.node.Election(group, cfg)
 		if errors.Is(err, cluster.ErrOpen) {
-			e, err = r.node.Lookup(group) // an earlier Run opened it
+			e, err = r.node.Open(group) // an earlier Run opened it, or a message: it is to stay open
 		}
 		if err != nil {
 			return err
@@ -201,21 +203,33 @@ func (r *runner) campaign(s *shard) {
 	}, func(err error) { r.results <- func() error { return r.end(s, err) } })
 }
 
-// work opens a shard when fewer than MaxStarts others are being opened, and then works on it.
+// work opens a shard, and then works on it.
 func (r *runner) work(ctx context.Context, s Shard) error {
 	if r.cfg.Open != nil {
-		select {
-		case r.starts <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		err := r.cfg.Open(ctx, s)
-		<-r.starts
-		if err != nil {
+		if err := r.load(ctx, s); err != nil {
 			return err
 		}
 	}
 	return r.cfg.Work(ctx, s)
+}
+
+// load calls Open when fewer than MaxStarts others run. It fails if none of them ends for half of
+// Hold: whoever handed the shard over is to see it leave within Hold, and to distrust this node.
+func (r *runner) load(ctx context.Context, s Shard) error {
+	for ended := r.opened.Load(); ; ended = r.opened.Load() {
+		select {
+		case r.starts <- struct{}{}:
+			defer func() { <-r.starts; r.opened.Add(1) }() // also if Open ends its goroutine
+			return r.cfg.Open(ctx, s)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(r.cfg.Hold / 2):
+			if r.opened.Load() == ended {
+				return fmt.Errorf("%d calls of Open go on, and none has ended for %s: there is no place for "+
+					"another", r.cfg.MaxStarts, r.cfg.Hold/2)
+			}
+		}
+	}
 }
 
 // end notes that this node does not campaign in a shard any more. The error ends Run.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/shards"
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -210,7 +211,7 @@ func TestAPanicEndsRun(t *testing.T) {
 
 func TestOpenRunsBeforeWorkAndIsBounded(t *testing.T) {
 	var now, most atomic.Int64
-	cfg := shards.Config{N: 12, MaxStarts: 2, Open: func(ctx context.Context, s shards.Shard) error {
+	cfg := shards.Config{N: 15, MaxStarts: 1, Open: func(ctx context.Context, s shards.Shard) error {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
 		time.Sleep(3 * time.Second)
@@ -218,8 +219,61 @@ func TestOpenRunsBeforeWorkAndIsBounded(t *testing.T) {
 	}}
 	inWorld(t, three, cfg, func(t *testing.T, w *world) {
 		w.awaitAll()
-		require.LessOrEqual(t, most.Load(), int64(2*len(three)))
+		require.LessOrEqual(t, most.Load(), int64(len(three)))
 		require.Greater(t, most.Load(), int64(1))
+		for _, id := range three {
+			sums := w.Node(id).StatusOf(cluster.Selection{Prefix: "shard/", Few: 1, Top: 1}).Elections
+			require.Zero(t, sums.WorkEnds, "who waits for more than half of Hold goes on if others end")
+		}
+	})
+}
+
+// Opens that never end keep their own shards. Those that wait for them go to other nodes, and come
+// back seldom.
+func TestOpenThatHangs(t *testing.T) {
+	var hung, opened atomic.Int64
+	var at atomic.Pointer[world]
+	cfg := shards.Config{N: 30, MaxStarts: 2, Open: func(ctx context.Context, s shards.Shard) error {
+		if at.Load().leads("a", s.Number) {
+			hung.Add(1)
+			<-ctx.Done()
+		}
+		opened.Add(1)
+		return ctx.Err()
+	}}
+	inWorld(t, three, cfg, func(t *testing.T, w *world) {
+		at.Store(w)
+		for _, id := range three {
+			w.setUp(id, false) // shards come back from a: each move has that cause
+		}
+		time.Sleep(10 * time.Minute)
+		loads, all := w.loads()
+		require.EqualValues(t, 2, hung.Load())
+		require.Equal(t, 28, all, "%v", loads)
+		require.Zero(t, loads["a"], "%v", loads)
+		before := opened.Load()
+		time.Sleep(20 * time.Minute)
+		tries := int64(20 * time.Minute / (10 * hold)) // each with what a lacks to its share of ten
+		require.LessOrEqual(t, opened.Load()-before, 8*(tries+1), "it is tried again, seldom")
+	})
+}
+
+// An Open that ends its goroutine, as t.FailNow does, gives its place to the next.
+func TestOpenThatExits(t *testing.T) {
+	var exits atomic.Int64
+	cfg := shards.Config{N: 12, MaxStarts: 1, Open: func(context.Context, shards.Shard) error {
+		if exits.Add(1) <= 6 {
+			runtime.Goexit()
+		}
+		return nil
+	}}
+	inWorld(t, three, cfg, func(t *testing.T, w *world) {
+		for _, id := range three {
+			w.setUp(id, false)
+		}
+		time.Sleep(10 * time.Minute)
+		_, all := w.loads()
+		require.Equal(t, 12, all)
 	})
 }
 
@@ -246,6 +300,37 @@ func TestTwoRunsOfTheSameShards(t *testing.T) {
 		w.runs["a"] = first
 		require.ErrorIs(t, <-second.ended, cluster.ErrCampaigning)
 	})
+}
+
+// Messages open elections of a prefix, and close them when they are idle. Those of shards stay open
+// until it is the node's turn to stand.
+func TestShardsWithAPrefixOfTheNode(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var works atomic.Int64
+		ended := make(chan error, len(three))
+		run := func(id cluster.NodeID) {
+			cfg := shards.Config{N: 30, Work: func(ctx context.Context, _ shards.Shard) error {
+				works.Add(1)
+				defer works.Add(-1)
+				<-ctx.Done()
+				return nil
+			}}
+			go func() { ended <- shards.Run(t.Context(), c.Node(id), cfg) }()
+		}
+		run("a")
+		c.Await("work on all shards", func() bool { return works.Load() == 30 })
+		c.Crash("a")
+		<-ended
+		run("b")
+		run("c")
+		c.Await("work on all shards", func() bool { return works.Load() == 30 || len(ended) > 0 })
+		if len(ended) > 0 {
+			require.NoError(t, <-ended)
+		}
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.PrefixIdle = time.Second
+		cfg.Prefixes = map[string]cluster.ElectionConfig{"shard/": {AwaitCampaign: true}}
+	}))
 }
 
 func TestANodeThatIsClosedEndsRun(t *testing.T) {

@@ -57,6 +57,7 @@ func TestElectionsOpenAndCloseOnRunningNodes(t *testing.T) {
 		}
 		require.Equal(t, []string{"default", "job/0", "job/1", "job/2", "job/4", "late/1"}, names)
 	}
+	require.Contains(t, nodes.Does(t, "elections"), "'bmqnode status' lists them")
 	nodes.Fails(t, 1, `must begin with one of the configured prefixes (job/, late/)`,
 		"elections", "open", "other", "--admin", at)
 	n2 := s.Named("n2")

@@ -23,7 +23,7 @@ var waits = map[string]string{
 	"cluster changeVoters: all.Wait()": "each ends with the context of the caller",
 	"cluster Run: news.Wait()":         "the caller's OnNewLeader: Run returns after its callbacks, as it says",
 	"cluster runAgain: <-ended":        "likewise: RunFunc tells its end when ctx has ended and the callbacks returned",
-	"cluster/shards work: <-r.starts":  "takes back its own place, and never waits",
+	"cluster/shards load: <-r.starts":  "takes back its own place, and never waits",
 	"cluster/shards Run: <-r.results":  "Work returns when it is told to, and transfers end: Run says so",
 	"cluster giveBack: <-t":            "takes back what it put there, and never waits",
 	"cluster stopped: <-done":          "the application: OnPrepare returns when its context ends",

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Problem is an error in the form of RFC 9457. Its type is about:blank: Status says what kind
@@ -58,6 +60,9 @@ func posted[T any](handle func(http.ResponseWriter, *http.Request, T)) http.Hand
 					err = errors.New("it must be one JSON object, or empty")
 				case len(rest) > 0:
 					err = fmt.Errorf("there is more after the JSON object: %.20q", rest)
+				case strings.ContainsRune(fmt.Sprint(into), utf8.RuneError): // what decoding makes of them
+					err = errors.New("it has a text that is not UTF-8, or with half a surrogate pair or U+FFFD: " +
+						"names must be valid UTF-8")
 				}
 			}
 		}

@@ -14,11 +14,13 @@ import (
 
 // FuzzBodies posts anything: it is refused, or is one JSON object.
 func FuzzBodies(f *testing.F) {
-	for _, body := range []string{`{}`, ` `, `null`, `{"to":"b"} x`, `{"links":[{"delay_s":1e99}]}`} {
+	for _, body := range []string{`{}`, ` `, `null`, `{"to":"b"} x`, `{"links":[{"delay_s":1e99}]}`,
+		"{\"to\":\"\xff\"}"} {
 		f.Add(body)
 	}
+	var to cluster.NodeID
 	handlers := map[bool]http.Handler{
-		false: posted(func(http.ResponseWriter, *http.Request, TransferRequest) {}),
+		false: posted(func(_ http.ResponseWriter, _ *http.Request, r TransferRequest) { to = r.To }),
 		true:  posted(func(http.ResponseWriter, *http.Request, FaultRequest) {}),
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -28,6 +30,7 @@ func FuzzBodies(f *testing.F) {
 			if w.Code == http.StatusOK {
 				text := strings.TrimSpace(body)
 				require.True(t, text == "" || text[0] == '{' && text[len(text)-1] == '}')
+				require.NotContains(t, to, "\ufffd", "it was changed")
 			} else {
 				require.Equal(t, http.StatusBadRequest, w.Code)
 			}

@@ -9,12 +9,16 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +27,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -149,46 +154,74 @@ func (s *Server) Close(ctx context.Context) error {
 // A route is one thing that a node can be asked or told. GET includes HEAD.
 type route struct {
 	method, path string
+	query        string // the parameters that it takes, in words; "*" for whatever a monitor adds
 	handle       http.HandlerFunc
 }
 
 // told is the route by which a node is told something.
 func told[T Request](handle func(http.ResponseWriter, *http.Request, T)) route {
 	var req T
-	return route{"POST", req.path(), posted(handle)}
+	return route{"POST", req.path(), "", posted(handle)}
 }
 
 func (s *Server) routes() []route {
 	return []route{
-		{"GET", "/v1/status", s.getStatus},
-		{"GET", "/v1/leader", s.getLeader},
-		{"GET", "/v1/elections/{group}/leader", s.getLeader},
+		{"GET", "/v1/status", "group prefix after limit top", s.getStatus},
+		{"GET", "/v1/leader", "confirm", s.getLeader},
+		{"GET", "/v1/elections/{group}/leader", "confirm", s.getLeader},
 		told(s.postElection),
-		{"DELETE", "/v1/elections/{group}", s.deleteElection},
-		{"GET", "/v1/events", s.getEvents},
+		{"DELETE", "/v1/elections/{group}", "", s.deleteElection},
+		{"GET", "/v1/events", "group prefix after kind", s.getEvents},
 		told(s.postTransfer), told(s.postStepDown), told(s.postPrepared),
 		told(s.postPause), told(s.postResume),
 		told(s.postSettings), s.notAnyUser(told(s.postForget)), s.notAnyUser(told(s.postGossipKey)),
-		{"GET", "/v1/record", s.getRecord},
-		{"PUT", "/v1/record", s.putRecord},
-		{"GET", "/v1/voters", s.getVoters},
+		{"GET", "/v1/record", "group newest", s.getRecord},
+		{"PUT", "/v1/record", "group", s.putRecord},
+		{"GET", "/v1/voters", "group", s.getVoters},
 		told(s.postVoters),
-		{"GET", "/v1/history", s.getHistory},
-		{"GET", "/v1/recording", s.getRecording},
-		{"GET", "/v1/faults", s.getFaults},
+		{"GET", "/v1/history", "", s.getHistory},
+		{"GET", "/v1/recording", "", s.getRecording},
+		{"GET", "/v1/faults", "", s.getFaults},
 		told(s.postFaults),
-		{"GET", "/v1/openapi.yaml", getOpenAPI},
-		{"GET", "/metrics", metrics.Handler(s.Node, s.Logger).ServeHTTP},
-		{"GET", "/healthz", s.getHealth},
-		{"GET", "/readyz", s.getReady},
+		{"GET", "/v1/openapi.yaml", "", getOpenAPI},
+		{"GET", "/metrics", "*", metrics.Handler(s.Node, s.Logger).ServeHTTP},
+		{"GET", "/healthz", "*", s.getHealth},
+		{"GET", "/readyz", "*", s.getReady},
 	}
+}
+
+// serve refuses a query that the route does not know: ignored, it would be about another election
+// than the one that was meant.
+func (r route) serve(w http.ResponseWriter, req *http.Request) {
+	query, err := url.ParseQuery(req.URL.RawQuery)
+	known := strings.Fields(r.query)
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if err != nil || slices.Contains(known, name) {
+			continue
+		}
+		right := "may have " + cmp.Or(words.List(known), "nothing")
+		switch {
+		case r.method == http.MethodPost:
+			right = "must be empty: what this takes goes into the body, as JSON"
+		case r.path == "/v1/leader" && name == "group":
+			right = "the leader of that election is at /v1/elections/" +
+				url.PathEscape(query.Get(name)) + "/leader"
+		}
+		err = fmt.Errorf("it has %.100q, but %s", name, right)
+	}
+	if err != nil && r.query != "*" {
+		refuse(w, http.StatusBadRequest,
+			fmt.Errorf("the query of %s %s: %w", req.Method, req.URL.Path, err))
+		return
+	}
+	r.handle(w, req)
 }
 
 // mux serves the routes, and answers anything else with a problem.
 func (s *Server) mux() http.Handler {
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range s.routes() {
-		mux.HandleFunc(r.method+" "+r.path, r.handle)
+		mux.HandleFunc(r.method+" "+r.path, r.serve)
 		if methods[r.path] = append(methods[r.path], r.method); r.method == http.MethodGet {
 			methods[r.path] = append(methods[r.path], http.MethodHead)
 		}

@@ -3,9 +3,11 @@ package ask
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -228,12 +230,17 @@ func TestOneElectionOfManyIsShown(t *testing.T) {
 	require.Equal(t, cluster.DefaultGroup, all[0].election().Group, "afterwards as ever")
 	_, err = at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "mail"})
 	require.ErrorAs(t, err, new(config.UsageError))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = at(nodes[0].AdminAddr).Watch(ctx, io.Discard, admin.Stream{Group: "mail"})
+	require.ErrorAs(t, err, new(config.UsageError))
 	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), cluster.Selection{Group: "jobs"})
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))
 	require.Contains(t, out.String(), "n1    LEADER  n1      9 ")
 	require.Contains(t, out.String(), `n2, n3: it takes part in no election "jobs"`)
+	require.Equal(t, "takes no part in it", standings(cluster.Status{}))
 }
 
 // Two processes of one name can vote twice: a name is given away only if all that can be

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -64,24 +65,33 @@ func sumsText(t *cluster.Sums) string {
 // namedOf is how many elections a problem names.
 const namedOf = 3
 
+// varying is what differs between explanations of the same cause.
+var varying = regexp.MustCompile(`( in| for)( another)? ([\d.]+(h|m|.?s))+\b|( in)? term \d+`)
+
 // elections reports in how many elections besides the default one a node knows no leader: a line
-// for each reason, with the first elections. Nodes that say the same share a line.
+// for each cause, with the first elections, or one for a sum. Nodes that say the same share a line.
 func (s *survey) elections() {
 	var found remarks
 	for _, a := range s.answered {
-		var reasons remarks // of elections, not of nodes
+		var causes remarks // of elections, not of nodes
 		for _, g := range a.Status.Groups[1:] {
 			if g.Leader == "" {
-				reasons.add(cluster.NodeID(g.Group), g.Explanation)
+				causes.add(cluster.NodeID(g.Group), varying.ReplaceAllString(g.Explanation, ""))
 			}
 		}
-		for _, r := range reasons {
-			count := len(r.nodes)
-			if all := a.Status.Elections; all != nil {
-				count = all.WithoutLeader
+		add := func(count int, such ...string) {
+			found.add(a.Node, fmt.Sprintf("%s without leader, such as %s",
+				console.Count(count, "election"), strings.Join(such, "; ")))
+		}
+		var sum []string
+		for _, c := range causes {
+			such := words.List(c.nodes[:min(len(c.nodes), namedOf)]) + ": " + c.text
+			if sum = append(sum, such); a.Status.Elections == nil {
+				add(len(c.nodes), such)
 			}
-			found.add(a.Node, fmt.Sprintf("%s without leader, such as %s: %s",
-				console.Count(count, "election"), words.List(r.nodes[:min(len(r.nodes), namedOf)]), r.text))
+		}
+		if all := a.Status.Elections; all != nil && len(sum) > 0 {
+			add(all.WithoutLeader, sum...)
 		}
 	}
 	for _, r := range found {

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,11 @@ const watchRetry = time.Second
 // as soon as another one names it, whether it answers or not.
 func (c *Cluster) Watch(ctx context.Context, to io.Writer, only admin.Stream) error {
 	c.selection = cluster.Selection{Group: only.Group}
+	if only.Group != "" { // nothing would come of a mistyped one
+		if _, err := c.Status(ctx, c.selection); err != nil {
+			return err
+		}
+	}
 	out := &viewer{people: console.New(to), votes: map[string]admin.RecordEvent{}}
 	if c.JSON {
 		out.programs = json.NewEncoder(to)
@@ -167,5 +173,5 @@ func standings(st cluster.Status) string {
 	for _, g := range st.Groups {
 		now = append(now, fmt.Sprintf("%s in term %d (%s)", g.Role, g.Term, g.Explanation))
 	}
-	return strings.Join(now, "; ")
+	return cmp.Or(strings.Join(now, "; "), "takes no part in it")
 }
