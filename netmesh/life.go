@@ -115,7 +115,9 @@ func (l *link) check(now int64) (next int64) {
 	}
 	every := l.pingEvery(missing)
 	if now-pinged >= every {
-		l.pingNow.wake()
+		if l.life.pinged.CompareAndSwap(pinged, now) { // none has left along with an answer
+			l.pingNow.wake()
+		}
 		pinged = now
 	}
 	if every <= ping {

@@ -86,7 +86,7 @@ func TestWhoMissesAnAnswerPingsOften(t *testing.T) {
 			time.Sleep(time.Minute)
 			before := a.framesIn()
 			time.Sleep(20 * time.Second)
-			require.LessOrEqual(t, a.framesIn(), before+2*21, "no more than one a second and its answer")
+			require.LessOrEqual(t, a.framesIn(), before+2*21, "%s: no more than one a second and its answer", oneWay)
 			before = a.Links()[0].FramesOut
 			cut(net, "a", "b", memnet.Drop)
 			time.Sleep(restPing + 3*time.Second)
