@@ -203,6 +203,7 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 							require.NoError(t, err)
 						}
 					}
+					work := c.campaign(three...).next()
 					time.Sleep(2 * election)
 					watch := c.watch()
 					fail(c.net, timing.HeartbeatBroadcast)
@@ -214,6 +215,8 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 						require.NotEqual(t, elector.Leader, e.To, "%s in %s", e.node, e.Transition)
 						require.NotEmpty(t, e.Leader, "%s in %s", e.node, e.Transition)
 					}
+					require.NoError(t, work.Context().Err(), "guarded work goes on")
+					work.Release()
 				}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.Timing = timing }))
 			})
 		}

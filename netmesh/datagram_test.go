@@ -278,24 +278,3 @@ func TestPath(t *testing.T) {
 	require.Equal(t, "datagram", say(20, time.Millisecond), "the round trip takes longer")
 	require.Equal(t, "stream", say(2, time.Millisecond))
 }
-
-func TestWhichBeatIsLate(t *testing.T) {
-	const trip, period = 10 * time.Millisecond, 100 * time.Millisecond
-	p, now, beat := path{}, time.Duration(0), uint64(0)
-	// say lets a beat leave a while after the one before, when those up to answered are.
-	say := func(after time.Duration, answered uint64) bool {
-		now += after
-		beat++
-		return p.late(beat, answered, now, trip)
-	}
-	require.False(t, say(period, 0), "the first one")
-	require.False(t, say(period, 1))
-	require.True(t, say(period, 1), "2 was not answered")
-	require.True(t, say(period, 1), "nor was 3, which went both ways")
-	require.True(t, say(period, 2), "an answer to an old one does not count")
-	require.False(t, say(period, 5))
-	require.False(t, say(2*trip, 5), "an answer to 6 may be on its way")
-	require.False(t, say(0, 6))
-	require.False(t, say(0, 6))
-	require.True(t, say(2*trip+1, 7), "8 was not answered")
-}

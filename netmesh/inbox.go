@@ -57,13 +57,6 @@ func (i *inbox) isNews(w *word) bool {
 	return true
 }
 
-// answered is the newest beat whose answer has come, whichever way.
-func (i *inbox) answered() uint64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.heard[ackWord].newest
-}
-
 // streamed is isNews for a word that came on the stream.
 func (i *inbox) streamed(w *word) bool {
 	i.mu.Lock()

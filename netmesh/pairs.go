@@ -87,8 +87,8 @@ func (m *Mesh) Change(to elector.NodeID, session uint64, changes []pair.Change) 
 
 // Beat sends a beat to the other end of a session, and never blocks. It goes by datagram if those
 // are answered, and on the stream otherwise. It may be lost, and a newer one replaces one that
-// waits. Each must have a greater sequence than the one before. The result is false if the session
-// is not the present one.
+// waits. One that is repeated, as it was not answered, goes on the stream. The result is false if
+// the session is not the present one.
 func (m *Mesh) Beat(to elector.NodeID, session uint64, b pair.Beat) bool {
 	return m.say(to, session, word{kind: beatWord, beat: b})
 }

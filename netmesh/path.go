@@ -22,9 +22,6 @@ type path struct {
 	tried      time.Duration  // when the last one left
 	answers    int            // in a row
 	needed     int            // answers until the stream is not needed, less 1
-
-	beat uint64        // is to be answered, whichever way ...
-	left time.Duration // ... and left then
 }
 
 // hear takes what the other end tells.
@@ -56,15 +53,4 @@ func (p *path) next(kind wordKind, now, roundTrip time.Duration) (datagram, stre
 	p.unanswered[kind]++
 	p.sent, p.tried = p.sent+1, now
 	return true, !p.flows()
-}
-
-// late reports whether beats are not answered in time, when another one leaves. That one goes on
-// the stream, too: a lost datagram must not cost a lease more than one beat, and datagrams that
-// come late, or do not come any more, must not cost it at all.
-func (p *path) late(beat, answered uint64, now, roundTrip time.Duration) bool {
-	late := answered < p.beat && now-p.left > 2*roundTrip
-	if late || answered >= p.beat {
-		p.beat, p.left = beat, now
-	}
-	return late
 }

@@ -48,13 +48,8 @@ func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
 	if p.poster != nil && w.sequence() > p.sealed[w.kind] {
 		p.path.hear(l.inbox.told.Load())
 		roundTrip, _ := l.meter.read()
-		now := time.Duration(m.age())
-		datagram, stream = p.path.next(w.kind, now, roundTrip)
-		if w.kind == ackWord {
-			stream = stream || w.sequence() <= p.streamed
-		} else if p.path.late(w.sequence(), l.inbox.answered(), now, roundTrip) {
-			stream = true
-		}
+		datagram, stream = p.path.next(w.kind, time.Duration(m.age()), roundTrip)
+		stream = stream || w.kind == ackWord && w.sequence() <= p.streamed
 	}
 	if w.kind == ackWord {
 		p.answer = word{}

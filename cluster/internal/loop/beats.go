@@ -24,11 +24,25 @@ func (s *session) ring(d *Driver, due elector.Time) {
 	d.slowDown(s)
 	next := (now/elector.Time(s.period) + 1) * elector.Time(s.period)
 	late := max(now.Sub(due), 0).Truncate(time.Microsecond)
-	d.Mesh.Beat(s.peer, s.number, s.leads.Beat(now, s.period, late))
+	s.last = s.leads.Beat(now, s.period, late)
+	d.Mesh.Beat(s.peer, s.number, s.last)
 	d.alarms.Set(s.beat, next)
+	if !s.again.Set() || s.again.At == elector.Never {
+		s.waitsFor = now
+		d.alarms.Set(s.again, now.Add(max(next.Sub(now)/2, 2*d.trips[s.peer])))
+	}
 	s.leads.Look(looksFor+s.leads.Len()/128, func(name string, term lsn.Term) {
 		d.checkLed(s, name, term)
 	})
+}
+
+// again repeats the newest beat if one was not answered in half of the period, or two round trips:
+// then it goes on the stream. So a lost datagram leaves guarded work the time that it has.
+type again struct{ *session }
+
+func (a again) ring(d *Driver, _ elector.Time) {
+	d.alarms.Set(a.again, elector.Never)
+	d.Mesh.Beat(a.peer, a.number, a.last)
 }
 
 // beatPeriod is the shortest period of heartbeats among the elections that this node leads, or what

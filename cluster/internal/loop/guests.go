@@ -149,7 +149,7 @@ func (d *Driver) mayReturn() {
 func (d *Driver) welcome(name string, s Setup) *group {
 	e, err := d.newElection(name, s)
 	if err == nil {
-		err = d.open(e, func() bool { return true }, func(err error) {
+		err = d.open(e, func() bool { return d.Now() >= d.shut[name] }, func(err error) {
 			if err == nil {
 				d.guests = append(d.guests, e.g)
 				e.g.guest = guest{place: int32(len(d.guests)), usedAt: d.Now()}

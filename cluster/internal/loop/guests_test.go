@@ -69,3 +69,38 @@ func TestWhoMayNotOpenElectionsGetsNoHeartbeats(t *testing.T) {
 		outside.view(func(d *Driver) { require.Empty(t, d.absences) })
 	})
 }
+
+// A message opens an election that has just been closed, for which the disk is read. Meanwhile it
+// is closed on all nodes, or the node is closed.
+func TestWhatIsClosedWhileTheDiskIsReadStaysClosed(t *testing.T) {
+	for name, closes := range map[string]func(*member){
+		"the election": func(m *member) { m.Shut("job") },
+		"the node":     func(m *member) { m.view(func(d *Driver) { d.leaving = true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := startMember(t, memnet.New(), clock.Process(), "a", abc)
+				m.view(func(d *Driver) {
+					d.GuestIdle, d.GuestLimit = time.Hour, 1
+					d.Prefixed = func(string) (Setup, bool) {
+						c := elector.Config{Self: "a", Voters: abc, Timing: elector.Article()}
+						return Setup{Elector: c, StopMargin: ms}, true
+					}
+					d.ending["job"] = true
+					d.handle(&event{from: "b", group: "job", msg: elector.Message{
+						Kind: elector.LeaderHeartbeat, Term: 7, Sequence: 1, SentAt: 1,
+					}})
+					require.True(t, d.opening["job"])
+				})
+				closes(m)
+				time.Sleep(time.Second)
+				m.view(func(d *Driver) {
+					require.Empty(t, d.opening)
+					require.Nil(t, d.groups["job"])
+					require.Empty(t, d.guests)
+					delete(d.ending, "job")
+				})
+			})
+		})
+	}
+}

@@ -28,6 +28,9 @@ func (d *Driver) acked(s *session, a pair.Ack) {
 		d.countAnomaly("beat-never-sent", s.peer)
 		return
 	}
+	if s.leads.Answered() >= s.waitsFor && s.again.Set() {
+		d.alarms.Set(s.again, elector.Never)
+	}
 	d.noteCounted(s, before)
 	if s.wanted = a.Wanted; s.wanted != 0 && s.wanted < s.period {
 		d.schedule(s, s.wanted)

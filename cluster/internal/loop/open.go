@@ -103,7 +103,13 @@ func (d *Driver) open(e *Election, wanted func() bool, opened func(error)) error
 		err := e.load()
 		d.later(func(d *Driver) {
 			delete(d.opening, e.Name)
-			if err = cmp.Or(err, d.Err()); err == nil && wanted() {
+			switch err = cmp.Or(err, d.Err()); {
+			case err != nil:
+			case d.leaving:
+				err = ErrClosed
+			case !wanted():
+				err = ErrNotOpen
+			default:
 				d.enter(e.g)
 			}
 			opened(err)

@@ -20,13 +20,16 @@ type session struct {
 	watchers []*watcher     // of the peer, one for each class of elections that are followed
 	leads    *pair.Leader   // what the peer follows; this node leads it
 	beat     *guarded.Timer[ringer]
-	period   time.Duration // of the beats to the peer
-	wanted   time.Duration // the longest that the peer needs; 0 for any
-	slowFrom elector.Time  // since when a longer period would do; 0: it would not
-	anew     bool          // the peer was told to begin anew, and has not yet
-	emptied  elector.Time  // when the followed set was emptied
-	empty    bool          // it is to be emptied with the next beat
-	over     bool          // nothing of it counts any more, except what was promised
+	last     pair.Beat              // the newest to the peer
+	again    *guarded.Timer[ringer] // when that is repeated ...
+	waitsFor elector.Time           // ... because one that was sent then was not answered
+	period   time.Duration          // of the beats to the peer
+	wanted   time.Duration          // the longest that the peer needs; 0 for any
+	slowFrom elector.Time           // since when a longer period would do; 0: it would not
+	anew     bool                   // the peer was told to begin anew, and has not yet
+	emptied  elector.Time           // when the followed set was emptied
+	empty    bool                   // it is to be emptied with the next beat
+	over     bool                   // nothing of it counts any more, except what was promised
 }
 
 // ringer is what a timer is for: a session, a watcher or a lease.
@@ -47,6 +50,7 @@ func (d *Driver) openSession(peer *netmesh.PeerInfo) {
 		follows: pair.NewFollower(), leads: pair.NewLeader(),
 	}
 	s.beat = &guarded.Timer[ringer]{Owner: s}
+	s.again = &guarded.Timer[ringer]{Owner: again{s}}
 	d.sessions[peer.Node] = s
 }
 
@@ -61,6 +65,7 @@ func (d *Driver) closeSession(peer elector.NodeID) {
 	delete(d.sessions, peer)
 	s.over = true
 	d.alarms.Drop(s.beat)
+	d.alarms.Drop(s.again)
 	for _, w := range s.watchers {
 		d.alarms.Drop(w.timer)
 	}

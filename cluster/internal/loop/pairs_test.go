@@ -594,6 +594,7 @@ func TestAnAckThatIsReadLateKeepsNoLease(t *testing.T) {
 				time.Sleep(next() + 100*time.Millisecond) // that beat is acknowledged
 				leads.lossy.dropBeats.Store(true)
 				time.Sleep(next() + 100*time.Millisecond)
+				time.Sleep(next() - 100*time.Millisecond) // nor is it repeated
 				leads.lossy.dropBeats.Store(false)
 				time.Sleep(next() + time.Millisecond) // a second after the first one
 				hold(leads)

@@ -83,6 +83,9 @@ type offering struct {
 // offer offers a record to a peer, and sends the first part of a new value unasked. While the peer
 // pulls the value of the record before, it is offered that one again.
 func (d *Driver) offer(g *group, to elector.NodeID, m *elector.Message) {
+	if d.up[to] == nil { // it will ask
+		return
+	}
 	o, r, now := g.offers[to], m.Offer, d.Now()
 	if o == nil {
 		o = &offering{Message: elector.Message{Offer: &elector.Record{}}}

@@ -602,6 +602,36 @@ func TestOffersCostBoundedMemory(t *testing.T) {
 	})
 }
 
+// A value that was written while a voter was away is there as soon as that voter has asked for it.
+func TestWhoComesBackGetsANewValueAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		all := meet(t, net, abc)
+		time.Sleep(30 * time.Second)
+		publish(t, all, "first", []byte("old"))
+		leads, i := leader(t, all, "first"), 0
+		if leads == all[0] {
+			i = 1
+		}
+		away, others := all[i], slices.Delete(slices.Clone(all), i, i+1)
+		filter := func(rule memnet.Rule) {
+			for _, m := range others {
+				net.Filter(string(m.id), string(away.id), rule)
+			}
+		}
+		filter(memnet.Reject)
+		time.Sleep(time.Minute)
+		publish(t, all, "first", []byte("new"))
+		time.Sleep(5 * time.Second)
+		filter(memnet.Pass)
+		for linked := false; !linked; time.Sleep(time.Millisecond) {
+			away.view(func(d *Driver) { linked = d.up[leads.id] != nil })
+		}
+		time.Sleep(askAfter / 2)
+		require.Equal(t, "new", string(away.shows("first")))
+	})
+}
+
 // Values that have no room are not looked at for each message, which thousands of them would make
 // slow, until one has gone.
 func TestValuesThatWaitCostMessagesNothing(t *testing.T) {
