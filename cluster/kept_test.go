@@ -182,11 +182,17 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 	}
 	for _, timing := range []elector.Timing{elector.Article(), elector.LAN()} {
 		for name, fail := range map[string]func(net *memnet.Network, period time.Duration){
-			"all lost":             lost(func(string, string) bool { return true }),
-			"lost from one node":   lost(func(from, _ string) bool { return from == "b" }),
-			"lost to one node":     lost(func(_, to string) bool { return to == "b" }),
-			"half lost":            lost(func(string, string) bool { return lots.once(2) }),
-			"nine in ten lost":     lost(func(string, string) bool { return !lots.once(10) }),
+			"all lost":           lost(func(string, string) bool { return true }),
+			"lost from one node": lost(func(from, _ string) bool { return from == "b" }),
+			"lost to one node":   lost(func(_, to string) bool { return to == "b" }),
+			"half lost":          lost(func(string, string) bool { return lots.once(2) }),
+			"nine in ten lost":   lost(func(string, string) bool { return !lots.once(10) }),
+			"all lost on long links": func(net *memnet.Network, period time.Duration) {
+				net.Delay(func(string, string) time.Duration { return period * 7 / 40 },
+					func() time.Duration { return 0 })
+				time.Sleep(20 * time.Second)
+				net.Lose(func(string, string) bool { return true })
+			},
 			"late by 0.3 periods":  late(3),
 			"late by 0.6 periods":  late(6),
 			"late by 1.1 periods":  late(11),
@@ -198,7 +204,7 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 					for _, name := range []string{"e", "f", "g", "h", "i"} {
 						for _, n := range c.nodes() {
 							_, err := n.Election(name, cluster.ElectionConfig{
-								Priority: cluster.Rendezvous(name, n.ID()),
+								Timing: timing, Priority: cluster.Rendezvous(name, n.ID()),
 							})
 							require.NoError(t, err)
 						}

@@ -29,15 +29,16 @@ func (s *session) ring(d *Driver, due elector.Time) {
 	d.alarms.Set(s.beat, next)
 	if !s.again.Set() || s.again.At == elector.Never {
 		s.waitsFor = now
-		d.alarms.Set(s.again, now.Add(max(next.Sub(now)/2, 2*d.trips[s.peer])))
+		d.alarms.Set(s.again, now.Add(max(next.Sub(now)/2, d.trips[s.peer]*5/4)))
 	}
 	s.leads.Look(looksFor+s.leads.Len()/128, func(name string, term lsn.Term) {
 		d.checkLed(s, name, term)
 	})
 }
 
-// again repeats the newest beat if one was not answered in half of the period, or two round trips:
-// then it goes on the stream. So a lost datagram leaves guarded work the time that it has.
+// again repeats the newest beat if one was not answered in half of the period, or somewhat more
+// than a round trip: then it goes on the stream. So a lost datagram leaves guarded work the time
+// that it has.
 type again struct{ *session }
 
 func (a again) ring(d *Driver, _ elector.Time) {

@@ -77,7 +77,8 @@ const ordered = true
 func newDriver(c *common, m Mesh) *Driver {
 	d := &Driver{
 		common: c, Mesh: m,
-		lobby:    lobby{ending: map[string]bool{}, shut: map[string]elector.Time{}},
+		lobby: lobby{ending: map[string]bool{}, shut: map[string]elector.Time{},
+			listed: map[absence]bool{}},
 		attempts: map[*group]elector.Time{}, atOnce: atOnce{size: narrow},
 		greeted: map[*group]elector.Time{}, vacant: map[string]elector.Time{},
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},

@@ -27,6 +27,7 @@ type lobby struct {
 	looked int                     // the place among guests that was looked at last
 	// absences are the elections whose leaders know that this node takes no part until it may.
 	absences []absence
+	listed   map[absence]bool    // in absences
 	later    func(func(*Driver)) // Loop.later, for other goroutines
 }
 
@@ -119,8 +120,8 @@ func (d *Driver) absent(e *event) {
 	}
 	if c, changed := s.follows.Join(e.group, e.msg.Term, true); changed {
 		d.Mesh.Change(s.peer, s.number, []pair.Change{c})
-		if why != "no-prefix" {
-			d.absences = append(d.absences, absence{s, e.group, e.msg.Term})
+		if a := (absence{s, e.group, e.msg.Term}); why != "no-prefix" && !d.listed[a] {
+			d.absences, d.listed[a] = append(d.absences, a), true
 		}
 	}
 }
@@ -132,11 +133,12 @@ func (d *Driver) mayReturn() {
 	for range (len(d.absences) + looks - 1) / looks {
 		a := d.absences[0]
 		d.absences = d.absences[1:]
+		delete(d.listed, a)
 		_, why := d.refuses(a.peer, a.name)
 		switch {
 		case a.over || d.groups[a.name] != nil || !a.follows.Follows(a.name, a.term):
 		case why != "" || free <= 0:
-			d.absences = append(d.absences, a)
+			d.absences, d.listed[a] = append(d.absences, a), true
 		default:
 			free--
 			d.leaveSet(a.session, a.name)

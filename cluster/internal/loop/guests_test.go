@@ -8,9 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/pair"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
+
+// invites lets messages open elections of all names on a member, up to a limit.
+func invites(m *member, limit int) {
+	m.view(func(d *Driver) {
+		d.GuestIdle, d.GuestLimit = time.Hour, limit
+		d.Prefixed = func(string) (Setup, bool) {
+			c := elector.Config{Self: m.id, Voters: abc, Timing: elector.Article()}
+			return Setup{Elector: c, StopMargin: ms}, true
+		}
+	})
+}
 
 // §16.1: a member may not open elections by their prefix, because it has as many guests as it may
 // have, or has closed them a moment ago. Their leaders send it no heartbeats until it may.
@@ -18,13 +30,7 @@ func TestWhoMayNotOpenElectionsGetsNoHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elections, net := numbered(100), memnet.New()
 		outside := startMember(t, net, clock.Process(), "d", abc)
-		outside.view(func(d *Driver) {
-			d.GuestIdle = time.Hour
-			d.Prefixed = func(string) (Setup, bool) {
-				return Setup{Elector: elector.Config{Self: "d", Voters: abc, Timing: elector.Article()},
-					StopMargin: time.Millisecond}, true
-			}
-		})
+		invites(outside, 0)
 		all := meet(t, net, abc, elections...)
 		for _, m := range all {
 			outside.mesh.AddPeer(m.id, string(m.id)+":7000")
@@ -73,26 +79,22 @@ func TestWhoMayNotOpenElectionsGetsNoHeartbeats(t *testing.T) {
 // A message opens an election that has just been closed, for which the disk is read. Meanwhile it
 // is closed on all nodes, or the node is closed.
 func TestWhatIsClosedWhileTheDiskIsReadStaysClosed(t *testing.T) {
-	for name, closes := range map[string]func(*member){
-		"the election": func(m *member) { m.Shut("job") },
-		"the node":     func(m *member) { m.view(func(d *Driver) { d.leaving = true }) },
+	for name, closes := range map[string]func(*Driver){
+		"the election": func(d *Driver) { d.shut["job"] = d.Now().Add(shutTime) },
+		"the node":     func(d *Driver) { d.leaving = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := startMember(t, memnet.New(), clock.Process(), "a", abc)
+				invites(m, 1)
 				m.view(func(d *Driver) {
-					d.GuestIdle, d.GuestLimit = time.Hour, 1
-					d.Prefixed = func(string) (Setup, bool) {
-						c := elector.Config{Self: "a", Voters: abc, Timing: elector.Article()}
-						return Setup{Elector: c, StopMargin: ms}, true
-					}
 					d.ending["job"] = true
 					d.handle(&event{from: "b", group: "job", msg: elector.Message{
 						Kind: elector.LeaderHeartbeat, Term: 7, Sequence: 1, SentAt: 1,
 					}})
 					require.True(t, d.opening["job"])
+					closes(d)
 				})
-				closes(m)
 				time.Sleep(time.Second)
 				m.view(func(d *Driver) {
 					require.Empty(t, d.opening)
@@ -103,4 +105,18 @@ func TestWhatIsClosedWhileTheDiskIsReadStaysClosed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A leader that makes a set begin anew again and again fills no list.
+func TestAnAbsenceIsKeptOnce(t *testing.T) {
+	withLiar(t, nil, func(t *testing.T, all []*member, l *liar) {
+		invites(all[0], 0)
+		for range 10 {
+			l.claim(all[0], "job")
+			time.Sleep(2 * ms)
+			l.change(all[0], pair.Change{What: pair.Begin})
+			time.Sleep(2 * ms)
+		}
+		all[0].view(func(d *Driver) { require.Len(t, d.absences, 1) })
+	})
 }
