@@ -56,10 +56,10 @@ type Driver struct {
 	majority   majority
 	coming     []*coming // values that are on their way here
 	arriving   arriving
-	pulledAt   elector.Time       // when pullAll looked last
-	pullsAgain bool               // it is to look again before askAfter
-	quality    *elector.Links     // of the links from the voters
-	anomalies  map[string]Anomaly // by kind
+	pullAt     elector.Time            // when pullAll looks next
+	full       map[elector.NodeID]bool // to whom no more could be sent in the newest look
+	quality    *elector.Links          // of the links from the voters
+	anomalies  map[string]Anomaly      // by kind
 	logged     limit.Log[anomalyOf]
 
 	savesLed   bool // the disk writes which elections this node led last ...
@@ -84,7 +84,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]*netmesh.PeerInfo{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		sessions: map[elector.NodeID]*session{}, arriving: arriving{},
+		sessions: map[elector.NodeID]*session{}, arriving: arriving{}, full: map[elector.NodeID]bool{},
 		entered: map[*class]int{}, led: map[*class]int{},
 		quality: elector.NewLinks(c.Voters, ordered), trips: map[elector.NodeID]time.Duration{},
 		awake: c.Now(),
@@ -216,7 +216,7 @@ func (d *Driver) UntilTick() time.Duration {
 func (d *Driver) nextDue() elector.Time {
 	next := min(d.ticks.Next(), d.alarms.Next())
 	if len(d.coming) > 0 {
-		next = min(next, d.pulledAt.Add(askAfter))
+		next = min(next, d.pullAt)
 	}
 	for _, t := range [...]*turns{&d.greetings, &d.cessions} {
 		if len(t.waiting) > 0 {

@@ -28,10 +28,11 @@ const (
 	// from all nodes without a vote: in bytes. Others wait. Values of one part have as much again.
 	maxFromPeer, maxFromGuests = 2 << 20, 4 << 20
 
-	askAfter  = time.Second     // without the next part: it is asked for again
-	maxAsked  = 5               // times without an answer: then the value is given up
-	keepsFor  = 5 * time.Second // a value that was offered and that nobody pulls
-	maxPinned = 4               // values of an election that are kept for nodes without a vote
+	askAfter  = time.Second           // without the next part: it is asked for again
+	roomAfter = 10 * time.Millisecond // the link may have room for more again
+	maxAsked  = 5                     // times without an answer: then the value is given up
+	keepsFor  = 5 * time.Second       // a value that was offered and that nobody pulls
+	maxPinned = 4                     // values of an election that are kept for nodes without a vote
 )
 
 type valueHash = [sha256.Size]byte
@@ -190,7 +191,7 @@ func (d *Driver) expect(keep func(*coming) bool) {
 			}
 			if drop && c.value != nil {
 				d.arriving.add(c.from, -c.size())
-				d.pullsAgain = true
+				d.pullAt = min(d.pullAt, d.Now())
 			}
 			return drop
 		})
@@ -263,10 +264,11 @@ func (d *Driver) hasRoom(c *coming) bool {
 // and thousands of values may come: it looks at them if one has gone, or after a while.
 func (d *Driver) pullAll() {
 	now := d.Now()
-	if len(d.coming) == 0 || !d.pullsAgain && now.Sub(d.pulledAt) < askAfter {
+	if len(d.coming) == 0 || now < d.pullAt {
 		return
 	}
-	d.pulledAt, d.pullsAgain = now, false
+	d.pullAt = now.Add(askAfter)
+	clear(d.full)
 	for i := 0; i < len(d.coming); i++ { // one that goes takes its place along
 		d.pull(d.coming[i], now)
 	}
@@ -290,8 +292,10 @@ func (d *Driver) pull(c *coming, now elector.Time) {
 	}
 	for c.asked < min(len(c.value)+window*partSize, c.size()) {
 		p := part{hash: c.of.Hash, at: c.asked}
-		if !d.Mesh.Notify(c.from, netmesh.Note{Group: c.g.Name, Kind: noteWanted, Body: p.body()}) {
-			d.pullsAgain = true
+		if d.full[c.from] ||
+			!d.Mesh.Notify(c.from, netmesh.Note{Group: c.g.Name, Kind: noteWanted, Body: p.body()}) {
+			d.full[c.from] = true
+			d.pullAt = min(d.pullAt, now.Add(roomAfter))
 			return
 		}
 		c.asked += partSize

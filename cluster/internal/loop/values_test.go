@@ -640,11 +640,11 @@ func TestValuesThatWaitCostMessagesNothing(t *testing.T) {
 			d.isOffered(g, elector.NodeID(fmt.Sprint("guest", i)), offer(3, 3, noise(elector.MaxValue)))
 		}
 		d.pullAll()
-		looked := d.pulledAt
+		next := d.pullAt
 		time.Sleep(askAfter / 2)
 		d.awaken()
 		d.pullAll()
-		require.Equal(t, looked, d.pulledAt)
+		require.Equal(t, next, d.pullAt)
 		waits := d.coming[99]
 		require.Nil(t, waits.value)
 		for i := range 99 {
@@ -652,6 +652,36 @@ func TestValuesThatWaitCostMessagesNothing(t *testing.T) {
 		}
 		d.pullAll()
 		require.NotNil(t, waits.value)
+	})
+}
+
+// full is a mesh without room for notes.
+type full struct {
+	nowhere
+
+	tried int
+}
+
+func (f *full) Notify(elector.NodeID, netmesh.Note) bool { f.tried++; return false }
+
+// Nor are values tried again with each message for which the link had no room.
+func TestValuesThatCannotBeAskedForCostMessagesNothing(t *testing.T) {
+	following(t, func(d *Driver, g *group, _ *sink) {
+		m := &full{}
+		d.Mesh = m
+		for i := range 100 {
+			c := &coming{g: g, from: "b", of: elector.Value{Size: 9, Hash: valueHash{byte(i)}},
+				call: make(chan []byte, 1), sum: sha256.New()}
+			d.coming = append(d.coming, c)
+			d.pull(c, d.Now())
+		}
+		for range 100 {
+			d.pullAll()
+		}
+		require.LessOrEqual(t, m.tried, 2)
+		require.LessOrEqual(t, d.nextDue(), d.Now().Add(roomAfter))
+		d.Mesh = nowhere{}
+		d.expect(func(*coming) bool { return false })
 	})
 }
 
