@@ -84,7 +84,7 @@ func (d *Driver) refuses(from elector.NodeID, name string) (s Setup, why string)
 		why = "no-prefix"
 	case !d.IsVoter(from):
 		why = "observer"
-	case d.Now() < d.shut[name]:
+	case d.Now() < d.shut[name], d.leaving, d.Err() != nil:
 		why = "shut"
 	case len(d.guests) >= d.GuestLimit:
 		why = "full"

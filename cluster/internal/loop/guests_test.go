@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,4 +120,29 @@ func TestAnAbsenceIsKeptOnce(t *testing.T) {
 		}
 		all[0].view(func(d *Driver) { require.Len(t, d.absences, 1) })
 	})
+}
+
+// The same on a node that takes part in nothing any more.
+func TestWhoTakesPartInNothingGetsNoHeartbeats(t *testing.T) {
+	for name, end := range map[string]func(*Driver){
+		"failed":  func(d *Driver) { d.Fail(errors.New("the disk is full")) },
+		"leaving": func(d *Driver) { d.leaving = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := memnet.New()
+				outside := startMember(t, net, clock.Process(), "d", abc)
+				invites(outside, 1000)
+				outside.view(end)
+				all := meet(t, net, abc, numbered(20)...)
+				for _, m := range all {
+					outside.mesh.AddPeer(m.id, string(m.id)+":7000")
+				}
+				time.Sleep(40 * time.Second)
+				for _, m := range all {
+					m.view(func(d *Driver) { require.Empty(t, d.loud) })
+				}
+			})
+		})
+	}
 }

@@ -111,6 +111,21 @@ func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
 	requireGroup(t, s, "rare", 8)
 }
 
+// A group that is used at every start is not forgotten, although each start ends in a crash and the
+// journal has its terms.
+func TestAGroupThatCrashesUseIsNotForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(exact{"used": 1}.terms()))
+	require.NoError(t, s.Persist(map[string]Durable{"recorded": recorded(2, 1, nil)}))
+	for term := range lsn.Term(2 * idleStarts) {
+		dir = copied(t, dir)
+		s = opened(t, dir)
+		requireGroup(t, s, "used", term+1)
+		require.NoError(t, s.Persist(exact{"used": term + 2}.terms()))
+	}
+}
+
 // Directories of older programs have an entry for each group that was ever opened, even if it
 // never had a term.
 func TestGroupsWithoutATermAreDropped(t *testing.T) {

@@ -269,6 +269,7 @@ func (s *state) set(news map[string]Durable, values map[string][]byte) {
 		}
 		s.Groups[group] = uint64(d.Terms.Reserved)
 		delete(s.Entered, group)
+		delete(s.Idle, group) // the journal does not say that it was opened
 		if d.Terms.Entered < d.Terms.Reserved {
 			s.Entered[group] = uint64(d.Terms.Entered)
 		}
