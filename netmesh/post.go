@@ -75,7 +75,7 @@ func (l *link) answerOnStream(beat uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streamed = max(p.streamed, beat)
-	if p.answer.sequence() == beat {
+	if p.answer.sequence() >= beat {
 		p.words[ackWord], p.answer = p.answer, word{}
 		l.ready.wake()
 	}
