@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ func TestLossMovesNoLeader(t *testing.T) {
 // is six seconds.
 func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 	steps, random := kept(t, 5)
-	lots := &chance{Rand: random}
+	lots, far := &chance{Rand: random}, atomic.Int64{}
 	lost := func(lost func(from, to string) bool) func(*memnet.Network, time.Duration) {
 		return func(net *memnet.Network, _ time.Duration) { net.Lose(lost) }
 	}
@@ -188,8 +189,7 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 			"half lost":          lost(func(string, string) bool { return lots.once(2) }),
 			"nine in ten lost":   lost(func(string, string) bool { return !lots.once(10) }),
 			"all lost on long links": func(net *memnet.Network, period time.Duration) {
-				net.Delay(func(string, string) time.Duration { return period * 7 / 40 },
-					func() time.Duration { return 0 })
+				far.Store(int64(period * 7 / 40))
 				time.Sleep(20 * time.Second)
 				net.Lose(func(string, string) bool { return true })
 			},
@@ -200,6 +200,7 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 			"late by five periods": late(50),
 		} {
 			t.Run(timing.HeartbeatBroadcast.String()+"/"+name, func(t *testing.T) {
+				far.Store(0)
 				withCluster(t, three, func(t *testing.T, c *testCluster) {
 					for _, name := range []string{"e", "f", "g", "h", "i"} {
 						for _, n := range c.nodes() {
@@ -223,7 +224,11 @@ func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 					}
 					require.NoError(t, work.Context().Err(), "guarded work goes on")
 					work.Release()
-				}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.Timing = timing }))
+				}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.Timing = timing }),
+					clustertest.Network(func(net *memnet.Network) {
+						net.Delay(func(string, string) time.Duration { return time.Duration(far.Load()) },
+							func() time.Duration { return 0 })
+					}))
 			})
 		}
 	}
