@@ -173,7 +173,7 @@ func TestLossMovesNoLeader(t *testing.T) {
 // node leads some elections, so the loss of a beat is not the loss of all that goes its way. A step
 // is six seconds.
 func TestFailingDatagramsMoveNoLeader(t *testing.T) {
-	steps, random := kept(t, 5)
+	steps, random := kept(t, 2)
 	lots, far := &chance{Rand: random}, atomic.Int64{}
 	lost := func(lost func(from, to string) bool) func(*memnet.Network, time.Duration) {
 		return func(net *memnet.Network, _ time.Duration) { net.Lose(lost) }
