@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
@@ -17,7 +18,7 @@ type seen struct {
 
 // see keeps a step, also one that a beat stands for. It is called with mu held.
 func (a *actor) see(step *testhook.Step) {
-	a.seen[step.Group] = seen{step.State, time.Now()}
+	a.seen[step.Group] = &seen{step.State, time.Now()}
 }
 
 // until is when a moment on an actor's clock is.
@@ -31,13 +32,13 @@ func (a *actor) until(moment elector.Time) time.Time {
 // make it so may be on their way between a driver and the test, but not for two looks. It is called
 // with mu held.
 func (s *stage) binds(a *actor, e *Election) {
-	end, leads := e.LeaseEnd(), a.seen[e.Name].Record
-	if end == elector.Never || !e.Leading() {
+	end, leads := e.LeaseEnd(), a.seen[e.Name]
+	if leads == nil || end == elector.Never || !e.Leading() {
 		return
 	}
-	ends, why := a.until(end), ""
-	for _, r := range []elector.Record{leads.Accepted, leads.Shown} {
-		voters, bound, text := s.ids, 0, ""
+	ends := a.until(end)
+	for _, r := range []*elector.Record{&leads.Record.Accepted, &leads.Record.Shown} {
+		voters, bound := s.ids, 0
 		if r.Voters != (elector.Roster{}) {
 			voters = nil
 			for _, v := range r.Voters.Voters() {
@@ -45,29 +46,41 @@ func (s *stage) binds(a *actor, e *Election) {
 			}
 		}
 		for _, o := range s.actors {
-			now, stepped := o.seen[e.Name]
-			for _, id := range voters {
-				if id != o.id {
-					continue
-				}
-				until := now.EmbargoEnd
-				if now.Promise.To == a.id {
-					until = max(until, now.Promise.Until)
-				}
-				if o == a || !o.up || o.process.Killed() || o.parts[e.Name] == nil || !stepped ||
-					!o.until(until).Add(time.Microsecond).Before(ends) {
-					bound++
-				}
-				text += fmt.Sprintf(" %s to %s for %s", o.id, now.Promise.To, time.Until(o.until(until)))
+			if slices.Contains(voters, o.id) && (o == a || o.bound(a.id, e.Name, ends)) {
+				bound++
 			}
 		}
 		if bound > len(voters)-elector.Majority(len(voters)) {
 			s.unbound[e] = 0
 			return
 		}
-		why += fmt.Sprintf("; of %v %d are bound:%s", voters, bound, text)
 	}
 	if s.unbound[e]++; s.unbound[e] > 1 {
-		s.breaks("%s leads %s for %s%s", a.id, e.Name, time.Until(ends), why)
+		s.breaks("%s leads %s for %s%s", a.id, e.Name, time.Until(ends), s.promises(e.Name))
 	}
+}
+
+// bound reports whether an actor votes for nobody else than to in an election until then: it has
+// promised that, has just started, or is to start.
+func (a *actor) bound(to elector.NodeID, election string, then time.Time) bool {
+	now := a.seen[election]
+	if !a.up || a.process.Killed() || a.parts[election] == nil || now == nil {
+		return true
+	}
+	until := now.EmbargoEnd
+	if now.Promise.To == to {
+		until = max(until, now.Promise.Until)
+	}
+	return !a.until(until).Add(time.Microsecond).Before(then)
+}
+
+// promises lists who has promised what in an election.
+func (s *stage) promises(election string) (text string) {
+	for _, a := range s.actors {
+		if now := a.seen[election]; a.up && now != nil {
+			text += fmt.Sprintf("; %s is bound to %q for %s, voters %s", a.id, now.Promise.To,
+				time.Until(a.until(now.Promise.Until)), names(now.Record.Accepted.Voters))
+		}
+	}
+	return text
 }

@@ -89,7 +89,7 @@ type actor struct {
 	closed  chan struct{}
 	disk    time.Duration // the longest that a write takes
 	clock   skewed
-	seen    map[string]seen // its newest step, by election
+	seen    map[string]*seen // its newest step, by election
 	parts   map[string]*Election
 }
 
@@ -189,7 +189,7 @@ func (s *stage) start(a *actor) {
 	p, writes := testprocess.New(s.net, string(a.id)), rand.New(rand.NewPCG(s.random.Uint64(), 0))
 	s.change(func() {
 		a.clock = skewed{time.Now(), s.random.Int64N(drift+1) - drift/2}
-		a.seen = map[string]seen{}
+		a.seen = map[string]*seen{}
 	})
 	m := boot(s.t, p, a.dir, testhook.Hooks{
 		Clock:   a.clock,

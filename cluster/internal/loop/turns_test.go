@@ -191,7 +191,7 @@ func TestAnElectionWaitsForATurnToGiveUpOnce(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		load(60, all...)
+		load(15, all...)
 		for _, m := range all {
 			led := len(terms(t, m))
 			m.view(func(d *Driver) {
@@ -202,7 +202,7 @@ func TestAnElectionWaitsForATurnToGiveUpOnce(t *testing.T) {
 		for _, m := range all[1:] {
 			m.SetHealth("", 0)
 		}
-		go load(20, all[0])
+		go load(5, all[0])
 		require.NoError(t, all[0].CloseAll(t.Context()))
 		time.Sleep(20 * time.Second)
 		require.Len(t, terms(t, all[1:]...), len(elections)+1)
