@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -285,10 +284,12 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	for _, prefix := range o.prefixes {
 		c.Prefixes[prefix] = c.Election
 	}
-	for i, group := range o.Groups {
+	seen := make(map[string]bool, len(o.Groups)) // there may be very many
+	for _, group := range o.Groups {
 		problem := netmesh.NameProblem(group)
 		wrong.Want(problem == "", "--groups has %.300q, but a name must not be %s", group, problem)
-		wrong.Want(!slices.Contains(o.Groups[:i], group), "--groups has %.300q twice", group)
+		wrong.Want(!seen[group], "--groups has %.300q twice", group)
+		seen[group] = true
 	}
 	wrong.Want(o.logFormat == "human" || o.logFormat == "json",
 		"--log-format is %q, but must be human or json", o.logFormat)
