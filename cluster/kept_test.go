@@ -168,10 +168,10 @@ func TestLossMovesNoLeader(t *testing.T) {
 		}))
 }
 
-// While TCP works, datagrams that are late or lost, in one direction or both, move no leader, and
-// no follower misses its own: what is not answered goes on the stream before a lease ends. Each
-// node leads some elections, so the loss of a beat is not the loss of all that goes its way. A step
-// is six seconds.
+// §16.6: while TCP works, datagrams that are late or lost, in one direction or both, move no
+// leader, and no follower misses its own: what is not answered goes on the stream before a lease
+// ends. Each node leads some elections, so the loss of a beat is not the loss of all that goes its
+// way. A step is six seconds.
 func TestFailingDatagramsMoveNoLeader(t *testing.T) {
 	steps, random := kept(t, 2)
 	lots, far := &chance{Rand: random}, atomic.Int64{}

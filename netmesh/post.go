@@ -52,10 +52,9 @@ func (m *Mesh) say(to elector.NodeID, session uint64, w word) bool {
 		stream = stream || w.kind == ackWord && w.sequence() <= p.streamed
 	}
 	if w.kind == ackWord {
-		p.answer = word{}
-	}
-	if datagram && !stream && w.kind == ackWord {
-		p.answer = w
+		if p.answer = (word{}); datagram && !stream {
+			p.answer = w
+		}
 	}
 	if datagram {
 		p.sealed[w.kind] = w.sequence()

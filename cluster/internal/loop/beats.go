@@ -36,9 +36,9 @@ func (s *session) ring(d *Driver, due elector.Time) {
 	})
 }
 
-// again repeats the newest beat if one was not answered in half of the period, or somewhat more
-// than a round trip: then it goes on the stream. So a lost datagram leaves guarded work the time
-// that it has.
+// again repeats the newest beat if one was not answered in half of the period, or in 5/4 of a
+// round trip: then it goes on the stream (§16.6). So a lost datagram leaves guarded work its time
+// to stop.
 type again struct{ *session }
 
 func (a again) ring(d *Driver, _ elector.Time) {

@@ -35,8 +35,8 @@ func (l *common) classOf(c elector.Config) (*class, error) {
 	return &class{c, machine, key}, nil
 }
 
-// count counts an election that is entered for its class. One that others have made known
-// meanwhile comes before that of the election.
+// count counts an election that is entered for its class. If another one of that configuration
+// was entered since classOf, they share its class.
 func (d *Driver) count(g *group) {
 	d.classesMu.Lock()
 	defer d.classesMu.Unlock()

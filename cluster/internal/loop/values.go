@@ -253,7 +253,7 @@ func (d *Driver) hasRoom(c *coming) bool {
 		}
 	}
 	shares := 1
-	if c.size() <= partSize { // it passes those of which nothing comes
+	if c.size() <= partSize { // large ones whose parts do not come must not keep it back
 		shares = 2
 	}
 	return d.arriving[c.from]+c.size() <= shares*maxFromPeer &&
